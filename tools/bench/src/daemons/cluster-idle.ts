@@ -7,13 +7,13 @@ import type { Settings } from "@coxswain/dev-cluster/settings";
 import { adminClient } from "@coxswain/dev-cluster/up";
 import { cpuSeconds, proportionalMb, residentMb, togetherMb } from "../process-usage.ts";
 import { makeNamespace } from "./cluster.ts";
-import { repeat } from "./cluster-objects.ts";
 import { type DaemonProgram, programsOf, type RunningDaemon, spawnDaemon } from "./daemon.ts";
 import { aNodePod, isRunning } from "./node-scenarios.ts";
 import { NodeStage } from "./node-stage.ts";
 import { type DaemonBenchOptions, helpOf, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
 import { PodView } from "./pod-view.ts";
 import { ReportPrinter } from "./printer.ts";
+import { repeat } from "./repeat.ts";
 import { type MeasuredRow, type RowReport, reportsOf } from "./report.ts";
 import type { RoundResult, ScenarioLimits } from "./scenario.ts";
 

@@ -1,22 +1,12 @@
-import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { isNotFound, isTimeout } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
 import type { Node, NodeCondition, Pod, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { leases, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { closedLoop } from "../load.ts";
 import type { DaemonCluster } from "./cluster.ts";
-
-const concurrency = 16;
-
-/** Calls `operation` for 0 to `count - 1`, 16 concurrently. @throws the first error */
-export async function repeat(count: number, operation: (index: number) => Promise<unknown>): Promise<void> {
-  const timed = async (index: number) => {
-    await operation(index);
-    return { totalMs: 0 };
-  };
-  await closedLoop(timed, { concurrency, seconds: 600, maxOperations: count });
-}
+import { repeat } from "./repeat.ts";
 
 interface Capacity {
   readonly cpu: string;
@@ -48,6 +38,26 @@ export function addNodes({ client }: DaemonCluster, count: number, capacity: Cap
   });
 }
 
+const leaseNamespace = "kube-node-lease";
+
+/** Renews the lease of a node every second, like a kubelet that runs. Returns the function that removes the lease. */
+export async function reportNode({ client }: DaemonCluster, name: string): Promise<() => Promise<void>> {
+  const lease = { namespace: leaseNamespace, name };
+  const spec = { holderIdentity: name, leaseDurationSeconds: 40 };
+  await client.create<Lease>(leases, { metadata: lease, spec }, { namespace: leaseNamespace });
+  const renew = async (): Promise<void> => {
+    const renewTime = new Date().toISOString().replace("Z", "000Z");
+    await client.patch(leases, lease, { type: "merge", body: { spec: { renewTime } } });
+  };
+  await renew();
+  // The next renewal follows a failed one within the node's grace period.
+  const timer = setInterval(() => void renew().catch(() => {}), 1000);
+  return async () => {
+    clearInterval(timer);
+    await client.delete(leases, lease);
+  };
+}
+
 export const nodeName = (index: number): string => `node-${String(index).padStart(4, "0")}`;
 
 interface PodOptions {
@@ -73,10 +83,17 @@ export function addPods({ client, namespace }: DaemonCluster, count: number, pod
   return repeat(count, (index) => client.create<Pod>(pods, podOf(index), { namespace }));
 }
 
-/** Deletes all objects of a resource at once; resolves when they are gone. */
+/** Deletes all objects of a resource at once, again when that takes longer than a request may; resolves when they are gone. */
 export async function removeAll(cluster: DaemonCluster, ref: ResourceRef): Promise<void> {
   const { client, namespace } = cluster;
-  await client.deleteCollection(ref, { namespace }, { gracePeriodSeconds: 0, propagationPolicy: "Background" });
+  for (let finished = false; !finished; ) {
+    try {
+      await client.deleteCollection(ref, { namespace }, { gracePeriodSeconds: 0, propagationPolicy: "Background" });
+      finished = true;
+    } catch (err) {
+      if (!isTimeout(err)) throw err;
+    }
+  }
   await untilGone(cluster, ref);
 }
 

@@ -13,8 +13,9 @@ import {
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { DaemonCluster } from "./cluster.ts";
-import { addNodes, addPods, benchPod, nodeName, removeAll, repeat, untilGone, untilObject } from "./cluster-objects.ts";
+import { addNodes, addPods, benchPod, nodeName, removeAll, reportNode, untilGone, untilObject } from "./cluster-objects.ts";
 import { isReady } from "./pod-view.ts";
+import { repeat } from "./repeat.ts";
 import type { Scenario, ScenarioLimits } from "./scenario.ts";
 
 interface ControllerSizes {
@@ -225,12 +226,16 @@ function garbage(dependents: number): Scenario {
 /** All Pods of all Services become ready at the same time. */
 function endpointChurn(serviceCount: number, endpointCount: number): Scenario {
   const podCount = serviceCount * endpointCount;
+  let stopReports: (() => Promise<void>) | undefined;
   return {
     name: `${serviceCount} Services of ${endpointCount} endpoints, all of them new`,
     limits,
     async prepare(cluster) {
       const { client, namespace } = cluster;
       cluster.pods.fate = "none";
+      // A node that reports: pods of another would be removed by the pod garbage collector, or marked as not ready.
+      await addNodes(cluster, 1);
+      stopReports = await reportNode(cluster, nodeName(0));
       await repeat(serviceCount, (index) => client.create<Service>(services, aService(index), { namespace }));
       await addPods(cluster, podCount, (index) =>
         benchPod({
@@ -243,13 +248,14 @@ function endpointChurn(serviceCount: number, endpointCount: number): Scenario {
     },
     async run(cluster) {
       const { client, namespace } = cluster;
-      cluster.pods.writeAll("ready");
+      await cluster.pods.writeAll("ready");
+      await cluster.pods.until("ready pods", podCount, isReady);
       const isDone = async (): Promise<boolean> => {
         const { items } = await client.list<Endpoints>(endpoints, { namespace });
         const ready = items.flatMap(({ subsets }) => subsets ?? []).flatMap(({ addresses }) => addresses ?? []);
         return ready.length === podCount;
       };
-      await waitFor(isDone, { what: "all endpoints", timeoutMs: 600_000, intervalMs: 50 });
+      await waitFor(isDone, { what: "all endpoints", timeoutMs: 600_000, intervalMs: 250 });
       return podCount;
     },
     async clean(cluster) {
@@ -257,6 +263,8 @@ function endpointChurn(serviceCount: number, endpointCount: number): Scenario {
       await removeAll(cluster, pods);
       await cluster.pods.until("no pods", 0, () => true);
       await untilGone(cluster, endpoints);
+      await stopReports?.();
+      await removeAll(cluster, nodes);
     },
   };
 }
@@ -281,7 +289,7 @@ function lostNodes(nodeCount: number): Scenario {
         benchPod({ name: `pod-${index}`, spec: { nodeName: nodeName(index % nodeCount) } }),
       );
       await cluster.pods.until("pods", podCount, () => true);
-      cluster.pods.writeAll("ready");
+      await cluster.pods.writeAll("ready");
       await cluster.pods.until("ready pods", podCount, isReady);
       // The last step, because they never report: the grace period begins.
       await addNodes(cluster, nodeCount);

@@ -2,10 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Pod, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Settings } from "@coxswain/dev-cluster/settings";
-import { addPods, removeAll, repeat } from "./cluster-objects.ts";
+import { addPods, removeAll } from "./cluster-objects.ts";
 import type { NodeCluster } from "./node-stage.ts";
 import { exec, followLog, forwardedGet } from "./node-streams.ts";
 import { isReady } from "./pod-view.ts";
+import { repeat } from "./repeat.ts";
 import type { Scenario, ScenarioLimits } from "./scenario.ts";
 
 interface NodeSizes {

@@ -3,6 +3,7 @@ import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/pr
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { repeat } from "./repeat.ts";
 
 /** Simulated kubelet behaviour: none, Pods become ready, or Pods succeed. */
 type PodFate = "none" | "ready" | "succeeded";
@@ -52,21 +53,27 @@ export class PodView {
       this.#done.delete(uid);
     } else if (type === "ADDED" || type === "MODIFIED") {
       this.#pods.set(uid, object);
-      if (this.fate !== "none" && !this.#done.has(uid)) this.#write(object, this.fate);
+      if (this.fate !== "none" && !this.#done.has(uid)) void this.#write(object, this.fate);
     }
   }
 
-  #write({ metadata: { name = "", namespace, uid = "" } }: Pod, fate: PodFate): void {
+  async #write({ metadata: { name = "", namespace, uid = "" } }: Pod, fate: PodFate): Promise<void> {
     this.#done.add(uid);
     const body = { status: statusOf(fate, this.#sequence++) };
-    this.#client.patch(pods, { name, namespace, subresource: "status" }, { type: "strategic", body }).catch((err) => {
+    try {
+      await this.#client.patch(pods, { name, namespace, subresource: "status" }, { type: "strategic", body });
+    } catch (err) {
       if (!isNotFound(err) && !isConflict(err)) this.#failure = err; // deleted or changed in the meantime
-    });
+    }
   }
 
-  /** Writes this status to all Pods that exist now, as if each were on a separate kubelet. */
-  writeAll(fate: PodFate): void {
-    for (const pod of this.#pods.values()) this.#write(pod, fate);
+  /** Writes this status to all Pods that exist now, as fast as the server takes it from a few clients at a time. */
+  async writeAll(fate: PodFate): Promise<void> {
+    const all = [...this.#pods.values()];
+    await repeat(all.length, async (index) => {
+      const pod = all[index];
+      if (pod !== undefined) await this.#write(pod, fate);
+    });
   }
 
   all(): Iterable<Pod> {

@@ -8,11 +8,11 @@ import { entriesOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { cpuSeconds, cpuSecondsWithChildren, proportionalMb, residentMb } from "../process-usage.ts";
 import { type ControlPlane, Parts, startControlPlane } from "./cluster.ts";
-import { repeat } from "./cluster-objects.ts";
 import { type DaemonProgram, programsOf, type RunningDaemon, spawnDaemon } from "./daemon.ts";
 import { queryAtRate } from "./dns-load.ts";
 import { type DaemonBenchOptions, helpOf, isChosen, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
 import { ReportPrinter } from "./printer.ts";
+import { repeat } from "./repeat.ts";
 import { type RowReport, reportsOf } from "./report.ts";
 import type { RoundResult } from "./scenario.ts";
 
