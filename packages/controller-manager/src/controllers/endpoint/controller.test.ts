@@ -93,6 +93,39 @@ test("removes endpoints of a service that is gone, but not an election's", async
   );
 });
 
+test("removes endpoints of a service that was deleted before the cache showed them", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.react("watch", "endpoints", () => ({
+    async *[Symbol.asyncIterator]() {
+      await new Promise(() => {});
+    },
+  }));
+  client.put(services, aService());
+  await run(newEndpointController(ctx));
+  assert.equal(client.objects(endpoints).length, 1);
+  client.remove(services, "default/web");
+  await settle(30);
+  assert.deepEqual(client.objects(endpoints), []);
+});
+
+test("endpoints of a service that is gone are deleted once, and what is made of their name then stays", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(services, aService());
+  await run(newEndpointController(ctx));
+  client.clearActions();
+  client.remove(services, "default/web");
+  await settle(30);
+  client.put(endpoints, someEndpoints({ name: "web" }));
+  await settle(30);
+  assert.deepEqual(
+    client.writes.map(({ verb, name }) => [verb, name]),
+    [["delete", "web"]],
+  );
+  client.remove(endpoints, "default/web");
+  await settle(30);
+  assert.equal(client.writes.length, 1);
+});
+
 test("leaves alone what users make and change, until a service asks for its own; makes again what they delete", async (t) => {
   const { client, ctx, run } = newTestContext(t);
   client.put(services, aService());

@@ -4,7 +4,7 @@ import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-inf
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { hasCause, isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { keyOf, type ObjectKey, splitKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Endpoints, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { endpoints, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
@@ -29,7 +29,7 @@ export function newEndpointController(base: ControllerContext): Controller {
   };
   return defineController(ctx, {
     name: "endpoint",
-    sources: [...serviceSources(ctx.informers), existingAndDeleted(ctx.endpoints)],
+    sources: [...serviceSources(ctx.informers), existingAndDeleted(ctx)],
     reconcile,
     workers: ctx.config.concurrency.endpoint,
     maxRetries: 15,
@@ -48,12 +48,17 @@ interface EndpointContext extends ControllerContext {
  * Endpoints. Endpoints created or changed by users are not reconciled until the Service or its Pods change.
  * Source: checkLeftoverEndpoints, onEndpointsDelete
  */
-function existingAndDeleted(informer: SharedInformer<Endpoints>): Source {
+function existingAndDeleted({ services, endpoints: informer }: EndpointContext): Source {
   let enqueue: SourceQueue["enqueue"] = () => {};
   return {
     start(queue) {
       enqueue = queue.enqueue;
-      informer.addHandler({ deleted: (last) => enqueue(keyOf(last)) });
+      // Without a Service nothing is to be made again, and what a user makes next of that name must stay.
+      informer.addHandler({
+        deleted(last) {
+          if (services.lister.get(keyOf(last)) !== undefined) enqueue(keyOf(last));
+        },
+      });
     },
     async waitForSync(signal) {
       await informer.waitForSync(signal);
@@ -73,7 +78,7 @@ async function reconcile(ctx: EndpointContext, key: ObjectKey, signal: AbortSign
   const current = ctx.endpoints.lister.get(key);
   if (service === undefined) {
     triggers.forget(key);
-    return deleteLeftover(ctx, current, signal);
+    return deleteLeftover(ctx, key, current, signal);
   }
   // Endpoints of a Service without a selector are managed by users; an ExternalName Service has no Pods.
   if (service.spec?.selector === undefined || service.spec.type === "ExternalName") return done;
@@ -104,12 +109,20 @@ async function reconcile(ctx: EndpointContext, key: ObjectKey, signal: AbortSign
   return result;
 }
 
-/** Deletes the Endpoints of a deleted Service, unless they are a leader election lock. */
-async function deleteLeftover(ctx: ControllerContext, current: Endpoints | undefined, signal: AbortSignal): Promise<Result> {
-  if (current === undefined || current.metadata.annotations?.[leaderAnnotation] !== undefined) return done;
-  const { namespace, name = "", uid } = current.metadata;
+/**
+ * Deletes the Endpoints of a deleted Service, unless they are a leader election lock. Also when the cache has none: an earlier
+ * reconciliation may have created them, and their creation enqueues nothing.
+ */
+async function deleteLeftover(
+  ctx: ControllerContext,
+  key: ObjectKey,
+  current: Endpoints | undefined,
+  signal: AbortSignal,
+): Promise<Result> {
+  if (current?.metadata.annotations?.[leaderAnnotation] !== undefined) return done;
+  const uid = current?.metadata.uid;
   try {
-    await ctx.client.delete(endpoints, { namespace, name }, { ...(uid === undefined ? {} : { preconditions: { uid } }), signal });
+    await ctx.client.delete(endpoints, splitKey(key), { ...(uid === undefined ? {} : { preconditions: { uid } }), signal });
   } catch (err) {
     if (!isNotFound(err)) throw err;
   }
