@@ -29,12 +29,12 @@ async function started(t: TestContext, script: string, value?: string, more: { a
 const endOf = (child: ChildProcess): Promise<unknown> => once(child, "exit");
 
 test("a cluster's processes are found by their environment, with those that they started, and no other cluster's", async (t) => {
-  // The second process leads a group of its own, but no session.
-  const script = "sleep 600 & echo $!; wait";
-  const { pid, line } = await started(t, script.replace("sleep", "timeout 700 sleep"), "aaaaaa/kubelet");
-  await started(t, script, "aaaaaab/kubelet");
+  // `timeout` leads a group of its own, but no session. The last of the processes prints its id, so that all of them exist.
+  const script = "timeout 700 sh -c 'echo $$; exec sleep 600' & wait";
+  const { pid, line } = await started(t, script, "aaaaaa/kubelet");
+  await started(t, "sleep 600 & echo; wait", "aaaaaab/kubelet");
   const found = processesOf("aaaaaa");
-  assert.ok(found.length >= 2 && found.every(({ name }) => name === "kubelet"));
+  assert.ok(found.length >= 3 && found.every(({ name }) => name === "kubelet"));
   for (const own of [pid, Number(line)])
     assert.ok(
       found.some((one) => one.pid === own),
