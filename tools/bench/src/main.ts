@@ -3,12 +3,13 @@ import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { benchAll } from "./all/bench-all.ts";
 import { benchApi } from "./api.ts";
 import { benchCodec } from "./codec.ts";
-import { benchCreationFloor } from "./creation-floor.ts";
 import { benchCluster } from "./daemons/cluster-idle.ts";
 import { benchControllers } from "./daemons/controllers.ts";
 import { benchNode } from "./daemons/node.ts";
 import { benchScheduler } from "./daemons/scheduler.ts";
 import { benchServices } from "./daemons/services.ts";
+import { benchClientFloors } from "./floor/clients.ts";
+import { benchWatchFloor } from "./floor/watch.ts";
 import { parseReasonsOptions } from "./options.ts";
 import { benchPortSharing } from "./port-sharing.ts";
 import { benchReasons } from "./reasons/bench-reasons.ts";
@@ -16,7 +17,6 @@ import { benchScale } from "./scale/bench-scale.ts";
 import { benchStart } from "./start.ts";
 import { benchTesting } from "./testing/bench-testing.ts";
 import { usageOf } from "./usage.ts";
-import { benchWatchFloor } from "./watch-floor.ts";
 
 const argv = process.argv.slice(2);
 const [verb = "", ...args] = argv;
@@ -41,7 +41,7 @@ try {
   else if (verb === "ports" && args.length === 0) await benchPortSharing();
   else if (verb === "floor" && args.length === 0) {
     await benchWatchFloor();
-    await benchCreationFloor();
+    await benchClientFloors();
   } else await benchApi(argv);
 } catch (err) {
   const [code, message] = [errorCode(err), messageOf(err)];

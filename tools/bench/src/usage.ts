@@ -41,6 +41,7 @@ Two API servers that share a port beside one on a separate port: CPU of a get, a
 
 The least that watch events cost with Node's HTTP/2 over TLS: a server that only writes them, and their latency after a write to etcd.
 Then the least that 1,000 new pods cost a controller: a process that only sends the creations and receives the events of pods, which become ready.
+Last, the least that 200 preemptions cost a scheduler: a process that only sends the requests and receives the events of pods.
 `,
 };
 

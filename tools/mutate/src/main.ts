@@ -43,7 +43,10 @@ async function run(options: Options): Promise<number> {
     const executed = options.coverage === undefined ? undefined : readCoverage(options.coverage);
     const ordered = ({ file, edit }: Mutant): string[] => {
       const tests = testsOf(file, graph, folders);
-      return executed === undefined ? tests : executingFirst(tests, executedBy(executed, file, edit.start));
+      if (executed === undefined) return tests;
+      // Its own test may be newer than the coverage.
+      const own = file.replace(/\.ts$/, ".test.ts");
+      return executingFirst(tests, new Set([own, ...executedBy(executed, file, edit.start)]));
     };
     return await tryAll(options, drawn, texts, {
       testsOf: (mutant) => ordered(mutant).slice(0, options.mostTests),

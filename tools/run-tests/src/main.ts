@@ -135,7 +135,7 @@ function runGroup(files: readonly string[], env: Record<string, string>): AsyncG
 
 function runOne(file: string, env: Record<string, string>): Promise<FileRun> {
   const form = longRunOf(file, plan, runs);
-  const limits: Limits = { testMs: Math.max(form?.fileMs ?? 0, 900_000), idleMs: 300_000, graceMs: 60_000 };
+  const limits: Limits = { testMs: Math.max(form?.fileMs ?? 0, 900_000), idleMs: 120_000, graceMs: 60_000 };
   return runFile(file, {
     root,
     namePatterns,

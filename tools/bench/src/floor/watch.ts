@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
-import { openConnection } from "./http.ts";
-import { percentile } from "./load.ts";
-import { cpuSeconds } from "./process-usage.ts";
-import { openWatchConnection, type WatchConnection } from "./watch-client.ts";
-import { paced } from "./watch-fan-out.ts";
-import { atPace } from "./watch-rows.ts";
+import { openConnection } from "../http.ts";
+import { percentile } from "../load.ts";
+import { cpuSeconds } from "../process-usage.ts";
+import { openWatchConnection, type WatchConnection } from "../watch-client.ts";
+import { paced } from "../watch-fan-out.ts";
+import { atPace } from "../watch-rows.ts";
 
 const watchers = 500;
 /** Size of a watch event of the watch rows. */
@@ -36,7 +36,7 @@ export async function benchWatchFloor(): Promise<void> {
   const [keyFile, certFile] = [join(folder, "tls.key"), join(folder, "tls.crt")];
   writeFileSync(keyFile, keyPem, { mode: 0o600 });
   writeFileSync(certFile, certPem);
-  const program = fileURLToPath(new URL("watch-floor-server.ts", import.meta.url));
+  const program = fileURLToPath(new URL("watch-server.ts", import.meta.url));
   const etcd = await startOwnEtcd();
   const server = spawn(process.execPath, [program, keyFile, certFile, String(eventBytes), etcd.endpoint], {
     stdio: ["ignore", "pipe", "inherit"],

@@ -5,7 +5,7 @@ import { listeningPort } from "@coxswain/apimachinery/process/narrowing/listenin
 import { newEtcdClient } from "@coxswain/apiserver/storage/etcd/client";
 
 /**
- * `node watch-floor-server.ts <key> <certificate> <bytes> <etcd>`: a bare HTTP/2 server of Node over TLS. GET /watch stays
+ * `node watch-server.ts <key> <certificate> <bytes> <etcd>`: a bare HTTP/2 server of Node over TLS. GET /watch stays
  * open; each GET /change writes a line of the given size to all open ones, GET /change-stored does so after a write to etcd.
  * Prints its port when it listens.
  */
