@@ -6,13 +6,14 @@ import { ConnectionLost, NotProcessed } from "./transport-errors.ts";
 
 interface SessionOptions {
   readonly clock: Clock;
-  readonly pingTimeoutMs?: number;
 }
 
 /** Large windows, so that one slow watch does not block others on its connection. Source: golang.org/x/net/http2 transport.go */
 const windows = { streamWindowBytes: 4 << 20, connectionWindowBytes: 1 << 30 };
 const settingsTimeoutMs = 30_000;
 const pingIntervalMs = 30_000;
+/** Less than the interval, so that only one ping is unanswered at a time. */
+const pingTimeoutMs = 15_000;
 
 /**
  * Opens an HTTP/2 connection to an API server. Resolves after the server's SETTINGS, which contain its stream limit. It is pinged
@@ -52,12 +53,10 @@ export function openSession(
   });
 }
 
-function pingPeriodically(connection: ClientConnection, options: SessionOptions): Timer {
-  const { clock, pingTimeoutMs = 15_000 } = options;
+function pingPeriodically(connection: ClientConnection, { clock }: SessionOptions): Timer {
   const silent = (): void => connection.destroy(new ConnectionLost("the server does not answer pings"));
   let waiting: Timer | undefined;
   const periodic = clock.every(pingIntervalMs, () => {
-    if (waiting !== undefined) return;
     waiting = clock.after(pingTimeoutMs, silent);
     connection.ping(() => {
       waiting?.cancel();

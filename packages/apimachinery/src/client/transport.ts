@@ -37,7 +37,6 @@ interface TransportOptions {
   readonly clock: Clock;
   /** Client certificate of a credential plugin; the configuration's takes precedence. */
   readonly certificate?: (() => { cert: string; key: string } | undefined) | undefined;
-  readonly pingTimeoutMs?: number;
   /** Connections other than the last one are closed after this time without requests. */
   readonly idleMs?: number;
   /** Custom dialer; default a direct connection or the configured proxy. */

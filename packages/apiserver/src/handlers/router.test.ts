@@ -85,6 +85,7 @@ async function route(
   add(definitionOf("x.io", "things", { subresources, statusStrategy: {} }));
   add(definitionOf("x.io", "boxes", { namespaced: false }));
   add(definitionOf("x.io", "reads", { verbs: ["get", "list"] }));
+  add(definitionOf("x.io", "creations", { verbs: ["create"] }));
   add(definitionOf("x.io", "reviews", { subresources: { "": review } }), {}, undefined);
   add(definitionOf("x.io", "localreviews", { verbs: ["create"], subresources: { "": review } }), {}, undefined);
   const states = { kind: "State", verbs: ["list"], handler: { type: "object", list: async () => [{ metadata: { name: "s" } }] } };
@@ -144,6 +145,8 @@ for (const [method, path, want] of [
   ["GET", "/apis/x.io/v1/namespaces/a", notFound],
   ["POST", "/apis/x.io/v1/namespaces/a/reads", /^405/],
   ["DELETE", "/apis/x.io/v1/namespaces/a/reads/b", /^405/],
+  ["GET", "/apis/x.io/v1/namespaces/a/creations", /^405/],
+  ["GET", "/apis/x.io/v1/creations", notFound],
   ["GET", "/apis/x.io/v1/namespaces/a/none/b", notFound],
   ["GET", "/apis/x.io/v2/namespaces/a/things/b", notFound],
   ["GET", "/apis/custom.io/v1/namespaces/a/none/b", notFound],
@@ -159,6 +162,7 @@ for (const [method, path, want] of [
   ["POST", `${things}/b/log`, /^405/],
   ["GET", `${things}/b/log/more`, notFound],
   ["GET", `${things}/b/proxy/c%2520d/e:f/`, "proxy /c%2520d/e:f/"],
+  ["GET", `${things}/b/proxy/$a:@+%2F&=,;`, "proxy /$a:@+/%26%3D%2C%3B"],
   ["OPTIONS", `${things}/b/proxy/c`, "proxy /c"],
   ["DELETE", `${things}/b/proxy/`, "proxy /"],
   ["TRACE", `${things}/b/proxy/c`, /^405/],

@@ -175,6 +175,11 @@ test("without a pool external addresses come first", () => {
   assert.deepEqual(assign([balanced("a")], { nodes: more }), { a: "203.0.113.3" });
 });
 
+test("an address that two nodes have is given once", () => {
+  const more = [...nodes, aNode("n3", { "10.0.0.1": "InternalIP" })];
+  assert.deepEqual(assign([balanced("a")], { nodes: more }), { a: "10.0.0.1 10.0.0.2" });
+});
+
 test("with policy Local a Service gets the addresses of nodes with ready endpoints", () => {
   const local = balanced("a", { externalTrafficPolicy: "Local" });
   assert.deepEqual(assign([local], { nodesWithEndpoints: (key) => new Set(key === "default/a" ? ["n2"] : []) }), {

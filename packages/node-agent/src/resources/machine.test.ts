@@ -14,7 +14,7 @@ async function machineOf(t: TestContext, files: Readonly<Record<string, string>>
     await mkdir(join(root, dirname(path)), { recursive: true });
     await writeFile(join(root, path), text);
   }
-  return readMachine(root);
+  return readMachine(root, "Node-1.Example.com\n");
 }
 
 test("a machine's properties are read from /proc, /sys and /etc", async (t) => {
@@ -40,6 +40,7 @@ test("a machine's properties are read from /proc, /sys and /etc", async (t) => {
     systemUuid: "AB-CD",
     bootId: "boot-1",
     osImage: "Linux 1",
+    hostname: "node-1.example.com",
     architecture: { x64: "amd64" }[process.arch as string] ?? process.arch,
     maxPids: 1000,
     hugePages: { "2Mi": 6 * 1024 ** 2, "1Gi": 2 * 1024 ** 3 },

@@ -28,9 +28,9 @@ export interface Machine {
 
 /**
  * Reads /proc, /sys and /etc; values that cannot be read are empty or 0.
- * @param root the folder that contains them; overridden in tests
+ * @param root the folder that contains them; overridden in tests like `name`, the machine's hostname
  */
-export async function readMachine(root = ""): Promise<Machine> {
+export async function readMachine(root = "", name = hostname()): Promise<Machine> {
   const own = (path: string): Promise<string> => text(`${root}${path}`);
   const memInfo = await own("/proc/meminfo");
   const kib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(memInfo)?.[1] ?? 0) * 1024;
@@ -47,7 +47,7 @@ export async function readMachine(root = ""): Promise<Machine> {
     kernelVersion: release(),
     osImage: /^PRETTY_NAME="?([^"\n]*)"?/m.exec(osRelease)?.[1] ?? "",
     architecture: goArchitecture(),
-    hostname: hostname().toLowerCase().trim(),
+    hostname: name.toLowerCase().trim(),
     maxPids: Math.min(
       ...(await Promise.all(["pid_max", "threads-max"].map((name) => own(`/proc/sys/kernel/${name}`)))).map(Number),
     ),

@@ -199,7 +199,7 @@ for (const { name, own = {}, ofPod = {}, found, want } of [
     ofPod: { runAsNonRoot: true, runAsUser: 0 },
     want: `container's runAsUser breaks non-root policy ${where}`,
   },
-  { name: "has an image with a user", own: { runAsNonRoot: true }, found: image({ uid: 5 }), want: undefined },
+  { name: "has an image with a user", own: { runAsNonRoot: true }, found: image({ uid: 1 }), want: undefined },
   {
     name: "has an image of root",
     own: { runAsNonRoot: true },

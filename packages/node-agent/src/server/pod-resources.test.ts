@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -63,6 +63,15 @@ async function call(t: TestContext, path: string, response: MessageName, allocat
     );
   });
 }
+
+test("only owner and group reach the folder of the socket", async (t) => {
+  const parent = await mkdtemp(join(tmpdir(), "cox-podres-"));
+  t.after(() => rm(parent, { recursive: true, force: true }));
+  const dir = join(parent, "pod-resources");
+  const server = await servePodResources({ dir, managers, pods: () => [], allocatable: true, log: discardLogger });
+  server.close();
+  assert.equal((await stat(dir)).mode & 0o777, 0o750);
+});
 
 const at = (...nodes: number[]) => ({ nodes: nodes.map((ID) => ({ ID })) });
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
@@ -119,12 +120,13 @@ const listsOver = (
   range: (request: RangeRequest) => Promise<Partial<RangeResponse>>,
   read = readKey,
   listed: ListCounter = () => {},
+  passOver: (err: unknown) => void = () => {},
 ) =>
   new EtcdLists({
     listed,
     client: { range } as unknown as EtcdClient,
     prefix: "/registry/pods/",
-    ...{ read, readInitial: read, passOver: () => undefined, timed: (_, call) => call, turns: new Turns() },
+    ...{ read, readInitial: read, passOver, timed: (_, call) => call, turns: new Turns() },
   });
 const readKey = ({ key }: KeyValue): Entry => ({ key, revision: 1, labels: {}, fields: {} }) as unknown as Entry;
 
@@ -143,6 +145,44 @@ test("keys that cannot be decoded are named relative to the resource, and the ot
     (key) => unreadable.push(key),
   );
   assert.deepEqual([read, unreadable], [[2], ["1"]]);
+});
+
+test("an error that is not passed over ends the read, and no key is called unreadable", async () => {
+  const lists = listsOver(
+    async () => ({ kvs: pageOf(2), more: false, count: 2, revision: 7 }),
+    () => assert.fail("the key service is away"),
+    undefined,
+    (err) => {
+      throw err;
+    },
+  );
+  const unreadable: string[] = [];
+  await assert.rejects(
+    lists.readAll(assert.fail, 0, (key) => unreadable.push(key)),
+    /the key service is away/,
+  );
+  assert.deepEqual(unreadable, []);
+});
+
+test("a list that goes on at the present has the revision of its first page, and reads all pages at that", async () => {
+  const requested: (number | undefined)[] = [];
+  const lists = listsOver(async ({ revision }) => {
+    requested.push(revision);
+    return { kvs: pageOf(2), more: requested.length < 2, count: 4, revision: 6 + requested.length };
+  });
+  const { revision } = await lists.list({ prefix: "", continueToken: encodeContinueToken({ start: "b\0", revision: -1 }) });
+  assert.deepEqual([requested, revision], [[undefined, 7], 7]);
+});
+
+test("a page of selected objects is read a hundred keys at a time; without a selector no more than wanted", async () => {
+  const requested: (number | undefined)[] = [];
+  const lists = listsOver(async ({ limit }) => {
+    requested.push(limit);
+    return { kvs: pageOf(requested.length < 3 ? 100 : 1), more: requested.length < 3, count: 201, revision: 7 };
+  });
+  await lists.list({ prefix: "", limit: 3, labels: LabelSelector.parse("app=none") });
+  await lists.list({ prefix: "", limit: 1 });
+  assert.deepEqual(requested, [100, 100, 100, 1]);
 });
 
 test("a continue token whose revision was compacted gets one with which the list goes on at the present", async () => {

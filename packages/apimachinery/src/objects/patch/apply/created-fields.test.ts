@@ -53,6 +53,15 @@ test("fields without a schema and lists with duplicate keys are left to the comp
   assert.equal(createdFields(deducedType, { spec: {} }, ignored, stripped), undefined);
 });
 
+test("a field with the zero value that an empty object has is not owned, one with another value is", () => {
+  const type = applyTypeOf(scheme.kind({ group: "scheduling.k8s.io", version: "v1", kind: "PriorityClass" }) as TypeDescriptor);
+  for (const [value, want] of [
+    [0, '{"f:description":{}}'],
+    [7, '{"f:description":{},"f:value":{}}'],
+  ] as const)
+    assert.equal(createdFields(type, { value, description: "x" }, ignored, stripped), want);
+});
+
 test("a map of many keys is left to the comparison, which works in steps", () => {
   const map = applyTypeOf(scheme.kind({ group: "", version: "v1", kind: "ConfigMap" }) as TypeDescriptor);
   const dataOf = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, ""]));
