@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
 import type { Entry } from "../storage.ts";
@@ -158,7 +158,11 @@ test("an error that is not passed over ends the read, and no key is called unrea
   );
   const unreadable: string[] = [];
   await assert.rejects(
-    lists.readAll(assert.fail, 0, (key) => unreadable.push(key)),
+    lists.readAll(
+      () => assert.fail("no page"),
+      0,
+      (key) => unreadable.push(key),
+    ),
     /the key service is away/,
   );
   assert.deepEqual(unreadable, []);
