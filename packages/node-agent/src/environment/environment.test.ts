@@ -87,6 +87,8 @@ test("a resource may be that of another container, also of an init container, an
   assert.equal(value({ resource: "requests.cpu", containerName: "b" }), "0");
   assert.equal(value({ resource: "limits.cpu", containerName: "b" }), "4");
   assert.throws(() => value({ resource: "limits.cpu", containerName: "none" }), { message: "container none not found" });
+  const twins = aNodePod({ initContainers: [aContainer(of("1"))], containers: [aContainer(of("2"))] });
+  assert.equal(resourceValue(twins, { resource: "requests.cpu" }, "main", context), "2", "of one name the container counts");
   for (const resource of ["limits.pods", "limits.example.com/gpu", "usage.cpu", "cpu", "requests.hugepages"])
     assert.throws(() => value({ resource }), { message: `unsupported container resource : ${resource}` });
 });
@@ -365,9 +367,13 @@ for (const { name, spec, want } of [
     name: "None with its own",
     spec: {
       dnsPolicy: "None",
-      dnsConfig: { nameservers: ["1.1.1.1"], searches: ["x"], options: [{ name: "ndots", value: "2" }, { name: "single" }] },
+      dnsConfig: {
+        nameservers: ["1.1.1.1"],
+        searches: ["x"],
+        options: [{ name: "ndots", value: "2" }, { name: "single" }, { name: "empty", value: "" }],
+      },
     },
-    want: { servers: ["1.1.1.1"], searches: ["x"], options: ["ndots:2", "single"] },
+    want: { servers: ["1.1.1.1"], searches: ["x"], options: ["ndots:2", "single", "empty"] },
   },
   {
     name: "its own servers and search domains after the cluster's, each once",

@@ -21,8 +21,8 @@ export interface NodeIdentity {
  * @throws ConfigError when swap is enabled and `--fail-swap-on` is set, for invalid reservations, or an empty hostname
  * Source: k8s.io/component-helpers node/util/hostname.go
  */
-export async function readIdentity(config: AgentConfig): Promise<NodeIdentity> {
-  const machine = await readMachine();
+export async function readIdentity(config: AgentConfig, read = readMachine): Promise<NodeIdentity> {
+  const machine = await read();
   if (config.failSwapOn) asConfigError(() => refuseSwap(machine));
   const reservations = asConfigError(() => reservationsOf(config, machine));
   const hostname = (config.hostnameOverride || machine.hostname).trim().toLowerCase();

@@ -11,6 +11,7 @@ import { newBackground } from "../background.ts";
 import { newAgentConfig } from "../config.ts";
 import { newAgentEvents } from "../events.ts";
 import { kubelet } from "../flags.ts";
+import { type Machine, readMachine } from "../resources/machine.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { readIdentity } from "./identity.ts";
 import { OwnNode, type OwnNodeOptions } from "./own-node.ts";
@@ -53,6 +54,17 @@ async function ownNode(parts: Partial<OwnNodeOptions>, ...more: string[]) {
   });
   return { node, identity, runtime, background: newBackground({ clock, log: discardLogger }) };
 }
+
+test("swap is refused unless the agent is to start with it", async () => {
+  const swapping = async (): Promise<Machine> => ({ ...(await readMachine()), swaps: ["Filename", "/swap.img"] });
+  const flags = ["--container-runtime=remote", "--container-runtime-endpoint=unix:///run/none.sock", `--root-dir=${tmpdir()}`];
+  const identityWith = (value: boolean) => {
+    const { values, set } = parseFlags(kubelet.flags, [...flags, `--fail-swap-on=${value}`]);
+    return readIdentity(newAgentConfig(values, set), swapping);
+  };
+  await assert.rejects(identityWith(true), /swap/i);
+  assert.equal((await identityWith(false)).machine.swaps.length, 2);
+});
 
 test("a hostname of spaces is refused", async () => {
   await assert.rejects(ownNode({}, "--hostname-override= "), { message: "empty hostname is invalid" });

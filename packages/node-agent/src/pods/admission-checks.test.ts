@@ -47,6 +47,12 @@ const cases: Case[] = [
     want: "OutOfmemory: Node didn't have enough resource: memory, requested: 1099511627776, used: 0, capacity: 4294967296",
   },
   {
+    name: "requests no cpu of a node on which more is requested than it has",
+    spec: { containers: [aContainer({ resources: { requests: { cpu: "0" } } })] },
+    others: [aNodePod(requests("3"))],
+    want: undefined,
+  },
+  {
     name: "exceeds the maximum number of pods",
     others: [aNodePod(), aNodePod(), aNodePod()],
     want: "OutOfpods: Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3",

@@ -305,6 +305,16 @@ test("a waiting static pod starts as soon as the one before it is gone, though a
   assert.deepEqual(calls.slice(-2), ["gone uid-1", "sync uid-3"]);
 });
 
+test("of two static pods that wait for a third one of their name the first starts, and the other waits on", async () => {
+  const { workers, calls } = working();
+  const fromFile = (uid: string): NodePod => aNodePod({}, { uid, annotations: { [configSourceAnnotation]: "file" } });
+  for (const uid of ["uid-1", "uid-2", "uid-3"]) workers.update(fromFile(uid));
+  await workers.idle();
+  workers.remove(fromFile("uid-1"));
+  await workers.idle();
+  assert.deepEqual([calls.at(-1), calls.includes("sync uid-3")], ["sync uid-2", false]);
+});
+
 test("after stop no sync starts, and no timer is left", async () => {
   const { workers, calls, clock } = working();
   workers.update(aNodePod());

@@ -225,14 +225,17 @@ test("a container that is gone when it is to be moved is no error", async (t) =>
 });
 
 test("a pod's resources are released when it has ended, but not before all sources have reported", async (t) => {
-  const { managers, active } = await open(t, "--cpu-manager-policy=static");
+  const { managers, active, devices } = await open(t, "--cpu-manager-policy=static");
   const pod = guaranteed("u1", "2", "1Gi");
+  const holders: string[] = [];
+  devices.release = (pods) => void holders.push(pods.map(({ metadata }) => metadata.uid).join());
   await managers.admit(pod);
   active.push(pod);
   assert.equal((await managers.admit(guaranteed("u2", "2", "1Gi")))?.reason, "UnexpectedAdmissionError");
   active.pop();
   assert.equal(await managers.admit(guaranteed("u3", "2", "1Gi")), undefined);
   assert.deepEqual(managers.placementOf(pod, main), { cpusetCpus: "0-1" });
+  assert.deepEqual(holders.slice(-1), ["u3"], "devices, too, are released of all but the pod that is admitted");
 });
 
 const twoContainers = (first: string, second: string): NodePod => {

@@ -7,6 +7,7 @@ import type { Container, EphemeralContainer } from "@coxswain/apimachinery/objec
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
+import { mostCharacters } from "../environment/expansion.ts";
 import type { NodePod } from "../pod/pod.ts";
 import { aContainer, aContainerRecord, aNodePod, aPodRecord } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
@@ -76,6 +77,16 @@ test("variables are expanded in the command and in its arguments", async (t) => 
       ["echo", "me"],
       ["me", "$(NONE)"],
     ],
+  );
+});
+
+test("a command that is too long together with its arguments is refused", async (t) => {
+  const { start } = await bench(t);
+  const options = { environment: new Map([["HALF", "x".repeat(mostCharacters / 2)]]) };
+  assert.ok(await start(aContainer({ name: "a", command: ["$(HALF)"], args: ["$(HALF)"] }), options));
+  await assert.rejects(
+    start(aContainer({ name: "b", command: ["$(HALF)"], args: ["$(HALF)", "y"] }), options),
+    /is longer than 6291456 characters/,
   );
 });
 

@@ -40,6 +40,7 @@ test("of each pod its cgroup, the processes of its ready sandbox and running con
       sandbox("s-old", "a", sandboxState.notReady),
       sandbox("s-a", "a"),
       sandbox("s-b", "b"),
+      sandbox("s-b2", "b"),
     ],
     listContainers: async () => [
       container("c-other", "other"),
@@ -72,7 +73,7 @@ test("of each pod its cgroup, the processes of its ready sandbox and running con
     [...pods].map(([uid, { cgroup, processes }]) => [uid, cgroup, processes]),
     [
       ["a", usageAt("/pods/a"), 3],
-      ["b", undefined, 2],
+      ["b", undefined, 3],
     ],
   );
   assert.deepEqual([...containers.keys()], ["c-a1", "c-a2", "c-b"]);

@@ -122,10 +122,10 @@ test("log metrics count each container's log files, rotated ones included", asyn
   await mkdir(join(dir, "main"));
   for (const file of ["0.log", "0.log.20240101-000000"]) await writeFile(join(dir, "main", file), "x".repeat(5000));
   const registry = newMetricsRegistry();
-  const pod = aNodePod({ containers: [aContainer(), aContainer({ name: "silent" })] });
+  let pods = [aNodePod({ containers: [aContainer(), aContainer({ name: "silent" })] })];
   newLogMetrics(
     registry,
-    () => [pod],
+    () => pods,
     () => dir,
   );
   const [line = "", ...more] = await linesOf(registry, "kubelet_container_log_filesystem_used_bytes");
@@ -135,6 +135,8 @@ test("log metrics count each container's log files, rotated ones included", asyn
   );
   assert.ok(Number(line.split(" ")[1]) >= 10_000);
   assert.deepEqual(more, []);
+  pods = [];
+  assert.deepEqual(await linesOf(registry, "kubelet_container_log_filesystem_used_bytes"), [], "the pod is gone");
 });
 
 test("the logs of each container are counted whole; pods and containers without any do not hide those of others", async (t) => {

@@ -46,4 +46,7 @@ test("files that are no longer there are removed, all of them, and so are folder
   assert.deepEqual(await visible(), ["a", "b", "c", "e"]);
   await write("e");
   assert.deepEqual(await visible(), ["e"]);
+  await write("f/g", "f/h");
+  await write("f/g");
+  assert.deepEqual(await readdir(join(dir, "v/f")), ["g"], "one of a folder of which others stay");
 });
