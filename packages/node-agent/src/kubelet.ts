@@ -14,6 +14,7 @@ import { kubelet } from "./flags.ts";
 import { addFileThreads } from "./host/file-threads.ts";
 import { prepareHost } from "./host/prepare-host.ts";
 import { bootstrapKubeconfig } from "./node/certificates.ts";
+import { nodeNameOf } from "./node/identity.ts";
 import { runOnceConfig, waitUntilRunning } from "./run-once.ts";
 import { agentSettings, kubeletConfiguration } from "./settings/table.ts";
 
@@ -32,7 +33,7 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
   const featureGates = newFeatureGates("kubelet", config.featureGates);
   const host = await prepareHost(config, { clock: realClock, log, signal });
   if (config.kubeconfig !== "" && config.bootstrapKubeconfig !== "") {
-    const nodeName = (config.hostnameOverride || hostname()).toLowerCase().trim();
+    const nodeName = nodeNameOf(config, hostname());
     const { kubeconfig, bootstrapKubeconfig: bootstrap, certDir } = config;
     const rotates = config.rotateCertificates;
     await bootstrapKubeconfig(kubeconfig, bootstrap, { nodeName, certDir, rotates, clock: realClock, log }, signal);

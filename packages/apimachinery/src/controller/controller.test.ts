@@ -415,15 +415,22 @@ test("surplus observed creations do not count towards later expectations", () =>
   assert.equal(expectations.satisfied("a"), true);
 });
 
-test("a failure that is retried is counted and logged as an error; a conflict is counted, but not an error", async (t) => {
+test("a failure that is retried is counted and logged as an error; a conflict is counted, but logged only with verbosity 2", async (t) => {
   const { client, clock, informers, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }));
   const errors: string[] = [];
+  const lines: string[] = [];
   let retried = 0;
+  const info = (message: string) => void lines.push(message);
   const failures: Error[] = [conflict(pods, "a", "changed"), new Error("no space")];
   await run({
     sources: [enqueueSelf(informers.for<Pod>(pods))],
-    log: { ...discardLogger, error: (message) => void errors.push(message) },
+    log: {
+      ...discardLogger,
+      info,
+      v: (level) => ({ ...discardLogger, info: (message) => info(`${level}: ${message}`) }),
+      error: (message) => void errors.push(message),
+    },
     metrics: () => ({ added() {}, got() {}, done() {}, retried: () => void retried++ }),
     async reconcile() {
       const failure = failures.shift();
@@ -431,9 +438,27 @@ test("a failure that is retried is counted and logged as an error; a conflict is
       return {};
     },
   });
-  assert.deepEqual([retried, errors], [1, []]);
+  assert.deepEqual([retried, errors, lines], [1, [], ["2: reconcile lost against another writer"]]);
   await clock.advance(1_000);
   assert.deepEqual([retried, errors], [2, ["reconcile failed"]]);
+});
+
+test("a controller that is stopped while its sources sync reconciles nothing and ends, whether they then sync or fail", async () => {
+  for (const outcome of [undefined, new Error("the server went away")]) {
+    const stop = new AbortController();
+    const waitForSync = async (): Promise<void> => {
+      stop.abort();
+      if (outcome !== undefined) throw outcome;
+    };
+    const controller = newController({
+      name: "test",
+      sources: [{ start: ({ enqueue }) => enqueue("a"), waitForSync }],
+      reconcile: () => assert.fail("it is stopped"),
+      log: discardLogger,
+      clock: newFakeClock(),
+    });
+    await controller.run(stop.signal);
+  }
 });
 
 test("a key that is given up has the decision of its last failure, without a next try", async (t) => {

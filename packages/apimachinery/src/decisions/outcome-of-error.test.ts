@@ -90,6 +90,8 @@ test("the text has all causes, and the decision of a DecidedError takes preceden
   assert.match((description as { summary: string }).summary, /^cannot create it: .*exceeded quota: mem, requested/);
   const decided = new DecidedError("m", { verdict: "waiting", reason: "FinalizerPending", description: "waits" });
   assert.deepEqual(outcomeOfError(new Error("outer", { cause: decided }), 7), { ...decided.outcome, nextTryMs: 7 });
+  const planned = new DecidedError("m", { ...decided.outcome, nextTryMs: 5 });
+  assert.equal(outcomeOfError(planned).nextTryMs, 5, "its own next attempt, unless there is another");
 });
 
 test("a webhook's long text is shortened", () => {

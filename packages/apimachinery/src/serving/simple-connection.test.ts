@@ -7,13 +7,14 @@ import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { before, type TestContext, test } from "node:test";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTls, type TLSSocket } from "node:tls";
 import { discardLogger } from "../process/logging/logger.ts";
 import fc from "../testing/fast-check.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { type KeyPair, newCa, newCertificate } from "./certificates.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./https-server.ts";
+import { SimpleConnection } from "./simple-connection.ts";
 import { SimpleExchange } from "./simple-exchange.ts";
 import { SimpleOutput } from "./simple-output.ts";
 
@@ -412,4 +413,80 @@ test("a waiting write ends when the client disconnects, and a later one at once"
   output.close();
   await assert.rejects(waiting, /the client disconnected/);
   await assert.rejects(output.drained(), /the client disconnected/);
+});
+
+/** A connection over a socket that the test drives. */
+function drive() {
+  const ended: string[] = [];
+  const socket = Object.assign(new Duplex({ read() {}, write: (_chunk, _encoding, written) => written() }), {
+    destroySoon: () => void ended.push("destroyed"),
+  });
+  const requests: SimpleExchange[] = [];
+  const handedOver: string[] = [];
+  const connection = new SimpleConnection(
+    socket as unknown as TLSSocket, // cast: of a TLS socket only this is used
+    { headersTimeoutMs: 10_000, idleTimeoutMs: 20_000, log: discardLogger },
+    {
+      request: (exchange) => void requests.push(exchange),
+      done() {},
+      handOver: (bytes) => void handedOver.push(String(bytes)),
+      closed() {},
+    },
+  );
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  const send = async (text: string): Promise<void> => {
+    socket.push(text);
+    await settled();
+  };
+  const respond = async (): Promise<void> => {
+    requests.at(-1)?.respond(200, {}, "ok");
+    await settled();
+  };
+  return { socket, connection, requests, handedOver, ended, send, respond };
+}
+
+test("while a request is answered 16 kB are held, then the socket is paused until the answer", async () => {
+  const { socket, requests, send, respond } = drive();
+  await send(get("/a"));
+  await send(get("/b"));
+  assert.deepEqual([requests.length, socket.isPaused()], [1, false]);
+  await send(get("/c").padEnd(16 * 1024, " "));
+  assert.equal(socket.isPaused(), true);
+  await respond();
+  assert.equal(socket.isPaused(), false);
+});
+
+test("a connection that is handed over no longer hears of its socket's end", async () => {
+  const { socket, handedOver, send } = drive();
+  await send("POST / HTTP/1.1\r\n");
+  assert.deepEqual(handedOver, ["POST / HTTP/1.1\r\n"]);
+  assert.deepEqual(
+    ["data", "end", "close"].map((event) => socket.listenerCount(event)),
+    [0, 0, 0],
+  );
+});
+
+test("a request that comes after the connection was left is not served", async () => {
+  const { connection, requests, ended, send } = drive();
+  connection.leave();
+  await send(get("/late"));
+  assert.deepEqual([requests.length, ended], [0, ["destroyed"]]);
+});
+
+test("a connection has the first limit until it has sent a request, then the second, from the last look at which it was busy", async () => {
+  for (const [requested, limit] of [
+    [false, 10_000],
+    [true, 20_000],
+  ] as const) {
+    const { socket, connection, send, respond } = drive();
+    if (requested) {
+      await send(get("/a"));
+      await respond();
+    }
+    connection.check(1_000);
+    connection.check(1_000 + limit - 1);
+    assert.equal(socket.destroyed, false);
+    connection.check(1_000 + limit);
+    assert.equal(socket.destroyed, true);
+  }
 });

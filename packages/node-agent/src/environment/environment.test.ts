@@ -285,18 +285,20 @@ test("service links can be used by variables, do not override them, and are left
         env: [
           { name: "URL", value: "db://$(MY_DB_SERVICE_HOST)" },
           { name: "MY_DB_SERVICE_PORT", value: "1" },
+          { name: "PORT", value: "$(MY_DB_SERVICE_PORT)" },
         ],
       }),
       { ...context, objects, services, onInvalidNames: () => undefined },
     );
   const linked = await of({});
   assert.deepEqual(
-    ["URL", "MY_DB_SERVICE_HOST", "MY_DB_SERVICE_PORT"].map((name) => linked.get(name)),
-    ["db://10.96.0.7", "10.96.0.7", "1"],
+    ["URL", "MY_DB_SERVICE_HOST", "MY_DB_SERVICE_PORT", "PORT"].map((name) => linked.get(name)),
+    ["db://10.96.0.7", "10.96.0.7", "1", "1"],
   );
   assert.deepEqual(Object.fromEntries(await of({ enableServiceLinks: false })), {
     URL: "db://$(MY_DB_SERVICE_HOST)",
     MY_DB_SERVICE_PORT: "1",
+    PORT: "1",
   });
 });
 

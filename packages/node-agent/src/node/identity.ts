@@ -17,6 +17,10 @@ export interface NodeIdentity {
   ips: readonly string[];
 }
 
+/** The name of the node, which is also its hostname. @param machineName the machine's hostname */
+export const nodeNameOf = ({ hostnameOverride }: Pick<AgentConfig, "hostnameOverride">, machineName: string): string =>
+  (hostnameOverride || machineName).trim().toLowerCase();
+
 /**
  * @throws ConfigError when swap is enabled and `--fail-swap-on` is set, for invalid reservations, or an empty hostname
  * Source: k8s.io/component-helpers node/util/hostname.go
@@ -25,7 +29,7 @@ export async function readIdentity(config: AgentConfig, read = readMachine): Pro
   const machine = await read();
   if (config.failSwapOn) asConfigError(() => refuseSwap(machine));
   const reservations = asConfigError(() => reservationsOf(config, machine));
-  const hostname = (config.hostnameOverride || machine.hostname).trim().toLowerCase();
+  const hostname = nodeNameOf(config, machine.hostname);
   if (hostname === "") throw new ConfigError("empty hostname is invalid");
   return { machine, reservations, hostname, nodeName: hostname, ips: await nodeAddresses(config.nodeIp) };
 }

@@ -204,10 +204,12 @@ test("an exec probe fails on a non-zero exit code and at its timeout", async () 
     throw new RuntimeError("DeadlineExceeded", "context deadline exceeded");
   };
   assert.deepEqual(await probeExec(runtime, id, ["x", "y"], 1), { result: "failure", output: 'command "x y" timed out' });
-  runtime.onExec = () => {
-    throw new RuntimeError("Unknown", "command timed out");
-  };
-  assert.deepEqual(await probeExec(runtime, id, ["x"], 1), { result: "failure", output: 'command "x" timed out' });
+  for (const details of ["command timed out", "timeout 1s exceeded"]) {
+    runtime.onExec = () => {
+      throw new RuntimeError("Unknown", details);
+    };
+    assert.deepEqual(await probeExec(runtime, id, ["x"], 1), { result: "failure", output: 'command "x" timed out' });
+  }
   runtime.onExec = () => ({ stdout: Buffer.alloc(10_000, "x"), stderr: Buffer.alloc(10_000, "y"), exitCode: 0 });
   assert.deepEqual(await probeExec(runtime, id, ["x"], 1), { result: "success", output: "x".repeat(10_000) + "y".repeat(240) });
   runtime.onExec = () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, realpath, rm, stat, symlink } from "node:fs/promises";
+import { chown, mkdir, mkdtemp, realpath, rm, stat, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -69,6 +69,15 @@ test("a local volume keeps the group of the pod that uses it first, and another 
   for (const uid of ["a", "b", "c"]) await after.remove(uid);
   await after.setUp(aPod("d", 1004), downward);
   assert.deepEqual([await group(), seen.walks, seen.events.length], [1004, 2, 1]);
+});
+
+test("a volume that its pod has already is not set up again", rootOnly, async (t) => {
+  const { path, node, group } = await bench(t);
+  const manager = node();
+  await manager.setUp(aPod("a", 1001), downward);
+  await chown(path, 0, 7);
+  await manager.setUp(aPod("a", 1001), downward);
+  assert.equal(await group(), 7);
 });
 
 test("of many pods that start at a time, by one path or another, one sets the group of a local volume", rootOnly, async (t) => {

@@ -31,6 +31,7 @@ for (const { name, stored, next, want } of [
     want: "  constructor: unset -> 1",
   },
   { name: "integers beyond 2^53", stored: { a: 1n }, next: { a: 9_007_199_254_740_993n }, want: "  a: 1 -> 9007199254740993" },
+  { name: "null as unset", stored: { a: null }, next: { a: 1 }, want: "  a: unset -> 1" },
   { name: "values that are no objects", stored: "a", next: "b", want: '  : "a" -> "b"' },
 ]) {
   test(`a difference: ${name}`, () => assert.equal(differencesText(stored, next), want));
@@ -39,6 +40,7 @@ for (const { name, stored, next, want } of [
 test("long values are cut, and of many differences the first are shown", () => {
   const text = differencesText({ a: "x" }, { a: "y".repeat(1000) });
   assert.equal(text, `  a: "x" -> "${"y".repeat(119)}…`);
+  assert.equal(differencesText({ a: "x" }, { a: "y".repeat(118) }), `  a: "x" -> "${"y".repeat(118)}"`);
   const many = differencesText({ list: Array(20).fill(1) }, { list: Array(20).fill(2) }).split("\n");
   assert.deepEqual([many.length, many[15], many[16]], [17, "  list[15]: 1 -> 2", "  and 4 more"]);
   const of = (count: number) => differencesText({ list: Array(count).fill(1) }, { list: [] }).split("\n");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atOnce, chunksOf, sortedInSteps } from "./steps.ts";
+import { atOnce, chunksOf, Pace, sortedInSteps } from "./steps.ts";
 
 for (const length of [0, 1, 1024, 1025, 5000]) {
   test(`${length} items are sorted as by toSorted: those that compare equal keep their order`, () => {
@@ -13,4 +13,10 @@ for (const length of [0, 1, 1024, 1025, 5000]) {
 test("slices have the size that is asked for, the last one what is left", () => {
   const sizes = (length: number): number[] => [...chunksOf(new Array(length).fill(0), 3)].map((slice) => slice.length);
   assert.deepEqual([sizes(0), sizes(3), sizes(7)], [[], [3], [3, 3, 1]]);
+});
+
+test("a pace of three yields at each third value", () => {
+  const pace = new Pace(3);
+  const due = Array.from({ length: 7 }, () => pace.isDue());
+  assert.deepEqual(due, [false, false, true, false, false, true, false]);
 });

@@ -13,7 +13,11 @@ import { persistentSource } from "./csi-source.ts";
 import { newExpansion } from "./expansion.ts";
 
 /** A claim of 1Gi whose volume has 2Gi, and a driver that can expand. */
-function expanding(recovers: boolean, status: Partial<NonNullable<PersistentVolumeClaim["status"]>> = {}) {
+function expanding(
+  recovers: boolean,
+  status: Partial<NonNullable<PersistentVolumeClaim["status"]>> = {},
+  capabilities: readonly string[] = ["expand"],
+) {
   const client = newFakeClient({ clock: newFakeClock() });
   const claim = { ...aClaim("1Gi"), status: { ...aClaim("1Gi").status, ...status } } as PersistentVolumeClaim;
   client.put(persistentVolumeClaims, claim);
@@ -32,7 +36,7 @@ function expanding(recovers: boolean, status: Partial<NonNullable<PersistentVolu
   });
   let driverFails: Error | undefined;
   const driver = {
-    capabilities: async () => new Set(["expand"]),
+    capabilities: async () => new Set(capabilities),
     async expand({ bytes }: { bytes: number }) {
       calls.push(bytes);
       if (driverFails !== undefined) throw driverFails;
@@ -65,6 +69,12 @@ test("without RecoverVolumeExpansionFailure the claim's status has no state of t
     capacity: { storage: "2Gi", "example.com/iops": "5" },
     conditions: [],
   });
+});
+
+test("a driver that does not expand volumes on the node is not asked to, and the claim stays as it is", async () => {
+  const { calls, events, claim, run, stored } = expanding(true, { resizeStatus: "NodeExpansionPending" }, ["stageUnstage"]);
+  await run();
+  assert.deepEqual([calls, events, stored().status], [[], [], claim.status]);
 });
 
 test("a claim that another writer changes before the expansion begins is not expanded", async () => {
