@@ -466,6 +466,16 @@ test("a connection that is handed over no longer hears of its socket's end", asy
   );
 });
 
+test("a connection that is left during a request ends after its answer, and serves no held one", async () => {
+  const { connection, requests, ended, send, respond } = drive();
+  await send(get("/a"));
+  await send(get("/held"));
+  connection.leave();
+  assert.deepEqual(ended, []);
+  await respond();
+  assert.deepEqual([requests.length, ended], [1, ["destroyed"]]);
+});
+
 test("a request that comes after the connection was left is not served", async () => {
   const { connection, requests, ended, send } = drive();
   connection.leave();

@@ -96,6 +96,12 @@ const cases: Case[] = [
     want: "NodePorts: Predicate NodePorts failed",
   })),
   {
+    name: "has a host port at an address, of which another pod has all",
+    spec: port(80, "10.0.0.2"),
+    others: [aNodePod(port(80, "10.0.0.1")), aNodePod(port(80))],
+    want: "NodePorts: Predicate NodePorts failed",
+  },
+  {
     name: "has a host port in use only at another address",
     spec: port(80, "10.0.0.2"),
     others: [aNodePod(port(80, "10.0.0.1"))],

@@ -169,7 +169,10 @@ for (const { name, container, reason } of [
 test("without a network only pods of the host's network start", async (t) => {
   const { runtime, clock } = aRuntime();
   const { runner, events } = await newTestRunner(t, runtime, clock, { networkProblem: () => "NetworkReady=false" });
-  assert.equal((await runner.sync(aNodePod(), never)).kind, "failed");
+  assert.deepEqual(await runner.sync(aNodePod(), never), {
+    ...{ kind: "failed", error: new Error("network is not ready: NetworkReady=false") },
+    ...{ retryMs: 1_000, jitter: true },
+  });
   assert.equal(runtime.calls.length, 0);
   assert.equal(events[0]?.reason, "NetworkNotReady");
   await runner.sync(aNodePod({ hostNetwork: true }, { uid: "uid-2" }), never);
@@ -248,6 +251,17 @@ test("deleting a pod removes its containers, sandboxes, volumes and folder", asy
   await runner.clean(pod, { deleted: true, runtimeOnly: false });
   assert.deepEqual([runtime.containers.size, runtime.sandboxes.size], [0, 0]);
   for (const folder of ["pods", "logs", "links"]) assert.deepEqual(await readdir(join(dir, folder)), [], folder);
+});
+
+test("what only the runtime has of a pod is removed without a last status", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner, statusOf } = await newTestRunner(t, runtime, clock);
+  const pod = twoContainers();
+  await settlePod(runner, runtime, pod);
+  const before = statusOf(pod);
+  await runner.terminate(pod, { runtimeOnly: true });
+  await runner.clean(pod, { deleted: true, runtimeOnly: true });
+  assert.deepEqual([runtime.containers.size, statusOf(pod)], [0, before]);
 });
 
 test("a changed specification replaces the container, and its command is expanded", async (t) => {

@@ -50,6 +50,12 @@ const cases: Case[] = [
     want: { init: "b", start: [] },
   },
   {
+    name: "starts the second init container after the first also when nothing restarts",
+    spec: { ...init("a", "b"), restartPolicy: "Never" },
+    containers: [exited({ name: "a" })],
+    want: { init: "b", start: [] },
+  },
+  {
     name: "waits for an init container that runs",
     spec: init("a", "b"),
     containers: [{ name: "a" }],

@@ -61,7 +61,8 @@ test("mirror pods without a static pod are deleted, other pods are not", async (
   for (const name of ["wanted", "ending", "gone"]) await mirrors.ensure(fromFile(name, name));
   client.put(pods, aNodePod({}, { name: "other", uid: "other" }));
   await hear();
-  await mirrors.removeOrphans([fromFile("wanted", "wanted"), fromFile("ending", "ending")]);
+  const sameName = aNodePod({}, { name: "gone", uid: "of-the-api" });
+  await mirrors.removeOrphans([fromFile("wanted", "wanted"), fromFile("ending", "ending"), sameName]);
   assert.deepEqual((await hear()).toSorted(), ["ending ending", "other undefined", "wanted wanted"]);
 });
 

@@ -120,19 +120,28 @@ for (const [at, method, id, action, kind] of [
   });
 }
 
-for (const [at, id, tag] of [
-  ["/api/", "getCoreAPIVersions", "core"],
-  ["/api/v1/", "getCoreV1APIResources", "core_v1"],
-  ["/apis/", "getAPIVersions", "apis"],
-  ["/apis/rbac.authorization.k8s.io/", "getRbacAuthorizationAPIGroup", "rbacAuthorization"],
-  ["/apis/apps/v1/", "getAppsV1APIResources", "apps_v1"],
-  ["/version/", "getCodeVersion", "version"],
+const json = ["application/json"];
+const objects = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+for (const [at, id, tag, consumes, produces] of [
+  ["/api/", "getCoreAPIVersions", "core", objects, objects],
+  ["/api/v1/", "getCoreV1APIResources", "core_v1", objects, objects],
+  ["/apis/", "getAPIVersions", "apis", objects, objects],
+  ["/apis/rbac.authorization.k8s.io/", "getRbacAuthorizationAPIGroup", "rbacAuthorization", objects, objects],
+  ["/apis/apps/v1/", "getAppsV1APIResources", "apps_v1", objects, objects],
+  ["/version/", "getCodeVersion", "version", json, json],
+  ["/logs/", "logFileListHandler", "logs"],
   ["/logs/{logpath}", "logFileHandler", "logs"],
-  ["/openid/v1/jwks/", "getServiceAccountIssuerOpenIDKeyset", "openid"],
-  ["/.well-known/openid-configuration/", "getServiceAccountIssuerOpenIDConfiguration", "WellKnown"],
+  ["/openid/v1/jwks/", "getServiceAccountIssuerOpenIDKeyset", "openid", undefined, ["application/jwk-set+json"]],
+  ["/.well-known/openid-configuration/", "getServiceAccountIssuerOpenIDConfiguration", "WellKnown", undefined, json],
 ] as const) {
   test(`${at} is ${id}`, () => {
-    hasFields(path(at).get, { operationId: id, tags: [tag] });
+    const { operationId, tags, consumes: takes, produces: gives, schemes } = path(at).get ?? {};
+    assert.deepEqual(
+      { operationId, tags, takes, gives, schemes },
+      {
+        ...{ operationId: id, tags: [tag], takes: consumes, gives: produces, schemes: ["https"] },
+      },
+    );
   });
 }
 
