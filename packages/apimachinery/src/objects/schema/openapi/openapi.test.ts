@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { atOnce } from "../../../process/event-loop/steps.ts";
 import { allTypes } from "../../../testing/all-types.ts";
-import { hasFields } from "../../../testing/has-fields.ts";
 import { everyResource } from "../../../testing/openapi-resources.ts";
 import access from "./descriptions/access.json" with { type: "json" };
 import autoscaling from "./descriptions/autoscaling.json" with { type: "json" };
