@@ -263,6 +263,14 @@ test("unknown fields are reported at any depth, and the rest of the file takes e
 test("fields without an effect are reported", async (t) => {
   const path = await file(t, { enableContentionProfiling: true, readOnlyPort: 0 });
   assert.deepEqual(ineffectiveFields(agentSettings, configure(`--config=${path}`).written), ["enableContentionProfiling"]);
+  const field = "configMapAndSecretChangeDetectionStrategy";
+  for (const [value, want] of [
+    ["Get", []],
+    ["Watch", [field]],
+  ] as const) {
+    const { written } = configure(`--config=${await file(t, { [field]: value })}`);
+    assert.deepEqual(ineffectiveFields(agentSettings, written), want, value);
+  }
 });
 
 test("reads taints and labels", () => {

@@ -192,6 +192,41 @@ test("discovery names the group, its version and its resources", () => {
   });
 });
 
+test("OpenAPI has the kind, the action and the answer of each path, and what each kind requires", () => {
+  const target = targetOf("/openapi/v2");
+  assert.equal(target?.kind, "document");
+  const { paths, definitions } = target.body() as {
+    paths: Record<string, { get: Record<string, unknown>; parameters?: { name: string }[] }>;
+    definitions: Record<string, { required?: string[]; "x-kubernetes-group-version-kind"?: { kind: string }[] }>;
+  };
+  const operations = Object.entries(paths).map(([path, { get, parameters = [] }]) => {
+    const { kind } = get["x-kubernetes-group-version-kind"] as { kind: string };
+    const answer = JSON.stringify(get["responses"]).match(/v1beta1\.(\w+)/)?.[1];
+    return [path.slice(base.length), get["operationId"], get["x-kubernetes-action"], kind, answer, ...parameters.map(({ name }) => name)];
+  });
+  assert.deepEqual(operations, [
+    ["/nodes", "listMetricsV1beta1NodeMetricsList", "list", "NodeMetrics", "NodeMetricsList"],
+    ["/nodes/{name}", "getMetricsV1beta1NodeMetrics", "get", "NodeMetrics", "NodeMetrics", "name"],
+    ["/pods", "listMetricsV1beta1PodMetricsList", "list", "PodMetrics", "PodMetricsList"],
+    ["/namespaces/{namespace}/pods", "listMetricsV1beta1PodMetricsList", "list", "PodMetrics", "PodMetricsList", "namespace"],
+    ["/namespaces/{namespace}/pods/{name}", "getMetricsV1beta1PodMetrics", "get", "PodMetrics", "PodMetrics", "name", "namespace"],
+  ]);
+  const required = Object.entries(definitions).map(([name, definition]) => [
+    name.slice(name.lastIndexOf(".") + 1),
+    definition["x-kubernetes-group-version-kind"]?.[0]?.kind,
+    definition.required?.join(),
+  ]);
+  assert.deepEqual(required, [
+    ["NodeMetrics", "NodeMetrics", "timestamp,window,usage"],
+    ["NodeMetricsList", "NodeMetricsList", "items"],
+    ["ContainerMetrics", undefined, "name,usage"],
+    ["PodMetrics", "PodMetrics", "timestamp,window,containers"],
+    ["PodMetricsList", "PodMetricsList", "items"],
+    ["ObjectMeta", undefined, undefined],
+    ["ListMeta", undefined, undefined],
+  ]);
+});
+
 test("serves discovery and OpenAPI, and nothing under other paths", () => {
   for (const path of ["/apis", "/apis/metrics.k8s.io", base, `${base}/`, "/openapi/v2"])
     assert.equal(targetOf(path)?.kind, "document");

@@ -379,7 +379,7 @@ for (const { name, spec, want } of [
   },
   {
     name: "its own servers and search domains after the cluster's, each once",
-    spec: { dnsConfig: { nameservers: ["10.96.0.10", "1.1.1.1"], searches: ["cluster.local", "x"] } },
+    spec: { dnsConfig: { nameservers: ["1.1.1.1", "10.96.0.10"], searches: ["x", "cluster.local"] } },
     want: {
       servers: ["10.96.0.10", "1.1.1.1"],
       searches: ["default.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example", "x"],

@@ -166,12 +166,13 @@ test("/logs/ serves the machine's log folder, unless enableSystemLogHandler is o
 test("the read-only port and that of health are plain HTTP, and everything is closed together", async (t) => {
   const readOnlyPort = await freePort();
   const healthzPort = await freePort();
-  const { open, requested } = await listening(t, { readOnlyPort, healthzPort }, () => "stuck");
+  const addresses = { address: "127.0.0.1", healthzBindAddress: "127.0.0.2" };
+  const { open, requested } = await listening(t, { readOnlyPort, healthzPort, ...addresses }, () => "stuck");
   const opened = await open();
   assert.equal(opened.healthzPort, healthzPort);
   assert.equal((await fetch(`http://127.0.0.1:${readOnlyPort}/pods`)).status, 200);
   assert.equal((await fetch(`http://127.0.0.1:${readOnlyPort}/runningpods/`)).status, 405);
-  assert.equal((await fetch(`http://127.0.0.1:${healthzPort}/healthz`)).status, 500);
+  assert.equal((await fetch(`http://127.0.0.2:${healthzPort}/healthz`)).status, 500, "that of health has its own address");
   assert.deepEqual(requested, [], "neither asks who it is");
   assert.equal((await get(opened.port, "/pods")).status, 200);
   assert.equal(requested.length, 1);

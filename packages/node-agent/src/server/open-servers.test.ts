@@ -37,12 +37,13 @@ async function bench(t: TestContext, ...flags: string[]) {
   ]);
   const clock = newFakeClock();
   const reviews: string[] = [];
+  const access = { allowed: false };
   const heartbeat = {
     async create(_: unknown, { spec }: { spec: { token?: string; user?: string } }) {
       reviews.push(spec.user ?? `token ${spec.token}`);
       return spec.user === undefined
         ? { status: { authenticated: true, user: { username: "joe" } } }
-        : { status: { allowed: false } };
+        : { status: { ...access } };
     },
   } as unknown as Client;
   const stop = new AbortController();
@@ -89,7 +90,7 @@ async function bench(t: TestContext, ...flags: string[]) {
         .on("error", reject)
         .end();
     });
-  return { clock, reviews, stop, get };
+  return { clock, reviews, access, stop, get };
 }
 
 test("/pods lists the agent's pods, without mirror pods, and with the status that the agent knows before their own", async (t) => {
@@ -105,12 +106,12 @@ test("/pods lists the agent's pods, without mirror pods, and with the status tha
 });
 
 test("a refusal is kept for its own time, that of access for another; tokens for a third", async (t) => {
-  const { clock, reviews, get } = await bench(
+  const { clock, reviews, access, get } = await bench(
     t,
     "--authorization-mode=Webhook",
     "--authentication-token-webhook",
     "--authorization-webhook-cache-unauthorized-ttl=10s",
-    "--authorization-webhook-cache-authorized-ttl=1h",
+    "--authorization-webhook-cache-authorized-ttl=12s",
     "--authentication-token-webhook-cache-ttl=15s",
   );
   for (const advanceMs of [0, 9_000, 2_000, 5_000]) {
@@ -118,6 +119,16 @@ test("a refusal is kept for its own time, that of access for another; tokens for
     assert.equal((await get("/pods")).status, 403);
   }
   assert.deepEqual(reviews, ["token x", "joe", "joe", "token x"]);
+  access.allowed = true;
+  reviews.length = 0;
+  for (const advanceMs of [10_000, 11_000, 2_000]) {
+    await clock.advance(advanceMs);
+    assert.equal((await get("/pods")).status, 200);
+  }
+  assert.deepEqual(
+    reviews.filter((review) => review === "joe"),
+    ["joe", "joe"],
+  );
 });
 
 test("the client CA file is watched until the agent stops", async (t) => {
