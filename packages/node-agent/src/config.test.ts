@@ -542,18 +542,20 @@ test("each problem of reserved memory in the file is told", async (t) => {
   const reservedMemory = [
     { numaNode: 1, limits: { cpu: "1", memory: "0" } },
     { numaNode: 1, limits: { memory: "1Gi" } },
+    { numaNode: 2, limits: { memory: "much" } },
   ];
   const path = await file(t, { reservedMemory });
   const message = [
     'the limit type "cpu" for NUMA node 1 is not allowed, only: "memory", "hugepages-"',
     'reserved memory may not be zero for NUMA node 1 and resource "memory"',
+    'reserved memory may not be zero for NUMA node 2 and resource "memory"',
     'the reserved memory has a duplicate value for NUMA node 1 and resource "memory"',
   ];
   assert.throws(
     () => configure(`--config=${path}`),
     (err: Error) => {
       for (const problem of message) assert.ok(err.message.includes(`invalid configuration: ${problem}`), err.message);
-      return err.message.split("invalid configuration: ").length === 4;
+      return err.message.split("invalid configuration: ").length === 5;
     },
   );
 });

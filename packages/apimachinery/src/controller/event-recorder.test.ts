@@ -210,8 +210,8 @@ test("events are combined for longer than ten minutes while no gap between them 
   let image = 0;
   for (const [count, waitMs] of [
     [5, 540_000],
-    [4, 540_000],
-    [1, 601_000],
+    [4, 600_000],
+    [1, 600_001],
     [1, 0],
   ] as const) {
     for (let i = 0; i < count; i++) recorder.event(pod, "Normal", "Pulled", `image ${++image}`);

@@ -33,16 +33,21 @@ function pages() {
   }
   const serve = flowControlPages(flowControl);
   const at = queues?.queues.findIndex(({ tickets }) => tickets.length > 0);
+  /** @returns undefined for no page */
+  const textOf = async (name: string): Promise<string | undefined> => {
+    const path = `/debug/api_priority_and_fairness/${name}`;
+    const exchange = new LoopbackExchange({ method: "GET", path, headers: {} });
+    if (!serve(new ServerRequest(exchange, parseRequestInfo("GET", path), 0, false))) return undefined;
+    return String(Buffer.concat(await Array.fromAsync((await exchange.response).body as AsyncIterable<Buffer>)));
+  };
   return {
     at,
+    flowControl,
+    textOf,
     /** The rows of a page behind its head, that of the level `own` only; undefined for no page. */
     async rows(name: string, level = "own"): Promise<string[][] | undefined> {
-      const path = `/debug/api_priority_and_fairness/${name}`;
-      const exchange = new LoopbackExchange({ method: "GET", path, headers: {} });
-      if (!serve(new ServerRequest(exchange, parseRequestInfo("GET", path), 0, false))) return undefined;
-      const text = String(Buffer.concat(await Array.fromAsync((await exchange.response).body as AsyncIterable<Buffer>)));
-      const rows = text.split("\n").map((line) => line.split(/, */));
-      return rows.filter(([first]) => first === level);
+      const rows = (await textOf(name))?.split("\n").map((line) => line.split(/, */));
+      return rows?.filter(([first]) => first === level);
     },
   };
 }
@@ -51,6 +56,21 @@ test("the page of levels counts the queues with waiting requests, and requests",
   const { rows } = pages();
   assert.deepEqual(await rows("dump_priority_levels"), [["own", "1", "false", "false", "2", "1"]]);
   assert.deepEqual(await rows("dump_priority_levels", "exempt"), [["exempt", ...Array<string>(5).fill("<none>")]]);
+});
+
+test("a level that was removed is quiescing while it has requests", async () => {
+  const { rows, flowControl } = pages();
+  flowControl.configure({ levels: [], schemas: [] });
+  assert.deepEqual(await rows("dump_priority_levels"), [["own", "1", "false", "true", "2", "1"]]);
+});
+
+test("columns are as wide as their longest cell, and at least 8", async () => {
+  const { textOf } = pages();
+  const lines = (await textOf("dump_queues"))?.split("\n").map((line) => line.slice(0, 50));
+  assert.deepEqual(lines?.slice(0, 1).concat(lines.filter((line) => line.startsWith("own, ")).slice(0, 1)), [
+    "PriorityLevelName, Index,  PendingRequests, Execut",
+    "own,               0,      " + (lines?.find((line) => line.startsWith("own, "))?.slice(27) ?? ""),
+  ]);
 });
 
 test("the page of queues sums the seats of waiting requests: those that they begin with, and the most", async () => {

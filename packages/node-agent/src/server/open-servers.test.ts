@@ -41,9 +41,7 @@ async function bench(t: TestContext, ...flags: string[]) {
   const heartbeat = {
     async create(_: unknown, { spec }: { spec: { token?: string; user?: string } }) {
       reviews.push(spec.user ?? `token ${spec.token}`);
-      return spec.user === undefined
-        ? { status: { authenticated: true, user: { username: "joe" } } }
-        : { status: { ...access } };
+      return spec.user === undefined ? { status: { authenticated: true, user: { username: "joe" } } } : { status: { ...access } };
     },
   } as unknown as Client;
   const stop = new AbortController();

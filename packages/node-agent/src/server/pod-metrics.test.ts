@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -135,6 +135,8 @@ test("log metrics count each container's log files, rotated ones included", asyn
   );
   assert.ok(Number(line.split(" ")[1]) >= 10_000);
   assert.deepEqual(more, []);
+  await truncate(join(dir, "main", "0.log"), 100_000_000); // a hole, which occupies nothing
+  assert.ok(Number((await linesOf(registry, "kubelet_container_log_filesystem_used_bytes"))[0]?.split(" ")[1]) < 100_000);
   pods = [];
   assert.deepEqual(await linesOf(registry, "kubelet_container_log_filesystem_used_bytes"), [], "the pod is gone");
 });

@@ -30,9 +30,9 @@ test("reads a text that is too long for the event loop, and costs the loop littl
 
 test("reports duplicate keys, and keeps integers beyond 2^53 and the key __proto__", async () => {
   const repeated: string[] = [];
-  const text = `${lines(20_000, (i) => `k${i}: 9007199254740993`)}\n__proto__: {a: 1}\nk0: 1`;
+  const text = `${lines(20_000, (i) => `k${i}: 9007199254740993`)}\n__proto__: {a: 1}\nm: &m {b: 1}\nn: {<<: *m, <<: *m}\nk0: 1`;
   const parsed = (await parseYamlAside(text, repeated)) as Record<string, unknown>;
-  assert.deepEqual(repeated, ['line 20002: key "k0" already set in map']);
+  assert.deepEqual(repeated, ['line 20004: key "k0" already set in map']);
   assert.equal(parsed.k1, 9007199254740993n);
   assert.ok(Object.hasOwn(parsed, "__proto__"));
   assert.equal(Object.getPrototypeOf(parsed), Object.prototype);

@@ -44,6 +44,7 @@ for (const { parts, want } of [
     parts: { code: "CERT_HAS_EXPIRED", message: "x509: certificate has expired or is not yet valid: current time 2 is after 1" },
     want: "x509: certificate has expired or is not yet valid: current time 2 is after 1",
   },
+  { parts: { code: "ENOENT", syscall: "open", message: "ENOENT: no file /ca.crt" }, want: "ENOENT: no file /ca.crt" },
   { parts: { code: "ECONNRESET", message: "socket hang up" }, want: "EOF" },
   { parts: { message: "something else" }, want: "something else" },
 ]) {

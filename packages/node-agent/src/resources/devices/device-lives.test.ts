@@ -63,7 +63,7 @@ async function bench(t: TestContext) {
         return { access, bytes: pluginMessages.encode("ContainerAllocateResponse", access) };
       },
       preferred: async () => [],
-      preStart: async () => undefined,
+      preStart: () => assert.fail("the plugin does not require it"),
       close() {
         plugin.closed++;
         if (!plugin.lingers) gone.resolve();
@@ -93,6 +93,15 @@ test("an unhealthy device is not allocated but counted in the node's capacity un
   await assert.rejects(allocate(podOf("p2", { [gpu]: "1" })), /Requested: 1, Available: 0/);
   plugin.list([aDevice("g1"), aDevice("g2")]);
   assert.deepEqual(await allocate(podOf("p2", { [gpu]: "1" })), [`${gpu} g1`]);
+});
+
+test("a plugin that does not require it is not told of a container's start", async (t) => {
+  const { manager, register, allocate } = await bench(t);
+  await register(gpu, "a", [aDevice("g1")]);
+  const pod = podOf("p1", { [gpu]: "1" });
+  await allocate(pod);
+  const [container] = pod.spec.containers;
+  assert.deepEqual((await manager.accessOf(pod, container!)).devices, []);
 });
 
 test("a device held by one container or pod is not allocated to another before its release", async (t) => {

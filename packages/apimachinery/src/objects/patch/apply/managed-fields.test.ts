@@ -90,6 +90,11 @@ test("what was merged before takes the next oldest in", () => {
   assert.deepEqual(capped([entry("ancient-changes", "old", { time: at(0) }), ...ten]), ["ancient-changes v1 01 f0,old", ...nine]);
 });
 
+test("what was merged before takes the next oldest in also when it is younger than they are", () => {
+  const merged = capped([...ten, entry("ancient-changes", "old", { time: at(20) })]);
+  assert.deepEqual(merged, ["m0 v1 01 f0", "ancient-changes v1 02 f1,old", ...nine.slice(1)]);
+});
+
 test("only updates of the same version are merged, and updates without a time are the oldest", () => {
   const others = [entry("x", "x", { apiVersion: "v2", time: at(0) }), entry("y", "y", { time: undefined as never })];
   assert.deepEqual(capped([...others, ...ten]), ["x v2 00 x", "ancient-changes v1 02 f0,f1,y", ...nine.slice(1)]);
