@@ -202,14 +202,29 @@ test("OpenAPI has the kind, the action and the answer of each path, and what eac
   const operations = Object.entries(paths).map(([path, { get, parameters = [] }]) => {
     const { kind } = get["x-kubernetes-group-version-kind"] as { kind: string };
     const answer = JSON.stringify(get["responses"]).match(/v1beta1\.(\w+)/)?.[1];
-    return [path.slice(base.length), get["operationId"], get["x-kubernetes-action"], kind, answer, ...parameters.map(({ name }) => name)];
+    return [
+      path.slice(base.length),
+      get["operationId"],
+      get["x-kubernetes-action"],
+      kind,
+      answer,
+      ...parameters.map(({ name }) => name),
+    ];
   });
   assert.deepEqual(operations, [
     ["/nodes", "listMetricsV1beta1NodeMetricsList", "list", "NodeMetrics", "NodeMetricsList"],
     ["/nodes/{name}", "getMetricsV1beta1NodeMetrics", "get", "NodeMetrics", "NodeMetrics", "name"],
     ["/pods", "listMetricsV1beta1PodMetricsList", "list", "PodMetrics", "PodMetricsList"],
     ["/namespaces/{namespace}/pods", "listMetricsV1beta1PodMetricsList", "list", "PodMetrics", "PodMetricsList", "namespace"],
-    ["/namespaces/{namespace}/pods/{name}", "getMetricsV1beta1PodMetrics", "get", "PodMetrics", "PodMetrics", "name", "namespace"],
+    [
+      "/namespaces/{namespace}/pods/{name}",
+      "getMetricsV1beta1PodMetrics",
+      "get",
+      "PodMetrics",
+      "PodMetrics",
+      "name",
+      "namespace",
+    ],
   ]);
   const required = Object.entries(definitions).map(([name, definition]) => [
     name.slice(name.lastIndexOf(".") + 1),
