@@ -136,11 +136,16 @@ async function tryAll(
     session.close();
     if (options.json !== undefined) writeFileSync(options.json, jsonOfReport(options.seed, options.folders, outcomes));
   };
-  process.once("SIGINT", () => {
-    console.log(textOfReport(outcomes));
-    end();
-    process.exit(130);
-  });
+  for (const [signal, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const) {
+    process.once(signal, () => {
+      console.log(textOfReport(outcomes));
+      end(); // a worker in an endless loop of a mutant would run on
+      process.exit(code);
+    });
+  }
   const left = Iterator.from(drawn);
   const work = async (): Promise<void> => {
     for (let next = left.next(); !next.done; next = left.next()) {
