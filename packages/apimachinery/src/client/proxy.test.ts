@@ -186,12 +186,22 @@ test("a connection to a proxy that refuses is closed", async (t) => {
 });
 
 test("a proxy and the target behind it have 30 s together to be reached", async (t) => {
-  const timeout = t.mock.method(AbortSignal, "timeout", () => AbortSignal.abort(new Error("too late")));
-  const server = createServer();
-  const connect = connectOverProxy(new URL(`http://127.0.0.1:${await listening(t, server)}`), async () => ({}));
-  await assert.rejects(connect("kubernetes", 6443), { name: "AbortError" });
+  let limit = new AbortController();
+  const timeout = t.mock.method(AbortSignal, "timeout", () => limit.signal);
+  const server = createServer((socket) => socket.on("error", () => {}).once("data", () => limit.abort()));
+  const port = await listening(t, server);
+  for (const scheme of ["http", "socks5"]) {
+    limit = new AbortController();
+    const connect = connectOverProxy(new URL(`${scheme}://127.0.0.1:${port}`), async () => ({}));
+    await assert.rejects(connect("kubernetes", 6443), {
+      message: `cannot connect over the proxy 127.0.0.1:${port}: dial tcp kubernetes:6443: i/o timeout, after 30 s`,
+    });
+    await assert.rejects(connect("kubernetes", 6443), {
+      message: `proxyconnect tcp: dial tcp 127.0.0.1:${port}: i/o timeout, after 30 s`,
+    });
+  }
   assert.deepEqual(
     timeout.mock.calls.map((call) => call.arguments),
-    [[30_000]],
+    Array(4).fill([30_000]),
   );
 });

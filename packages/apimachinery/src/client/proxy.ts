@@ -69,9 +69,12 @@ const dialTimeoutMs = 30_000;
 export function connectOverProxy(proxy: URL, trust: () => Promise<ConnectionOptions>): Connect {
   const name = proxy.username === "" ? undefined : decodeURIComponent(proxy.username);
   const credentials = name === undefined ? undefined : { username: name, password: decodeURIComponent(proxy.password) };
+  const late = (what: string): Error => new Error(`${what}: i/o timeout, after ${dialTimeoutMs / 1000} s`);
   return async (host, port) => {
     const signal = AbortSignal.timeout(dialTimeoutMs);
-    const connection = await connectionTo(proxy, trust, signal);
+    const connection = await connectionTo(proxy, trust, signal).catch((err: unknown) => {
+      throw signal.aborted ? late(`proxyconnect tcp: dial tcp ${proxy.hostname}:${portOf(proxy)}`) : err;
+    });
     try {
       if (proxy.protocol === "socks5:") await connectThroughSocks5(connection, { host, port }, credentials, signal);
       else {
@@ -84,7 +87,8 @@ export function connectOverProxy(proxy: URL, trust: () => Promise<ConnectionOpti
       return connection;
     } catch (err) {
       connection.destroy();
-      throw new Error(`cannot connect over the proxy ${proxy.host}: ${messageOf(err)}`, { cause: err });
+      const cause = signal.aborted ? late(`dial tcp ${isIPv6(host) ? `[${host}]` : host}:${port}`) : err;
+      throw new Error(`cannot connect over the proxy ${proxy.host}: ${messageOf(cause)}`, { cause });
     }
   };
 }
