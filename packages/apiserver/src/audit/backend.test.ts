@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -181,6 +181,35 @@ for (const { format, want } of [
     await backend.stop(t.signal);
   });
 }
+
+test("an event that standard output does not take is lost, and is reported with it", async (t) => {
+  const lost: string[] = [];
+  const fail: PluginError = (name, err, records) => void lost.push(`${name} ${(err as Error).message} ${records.length}`);
+  const options = { path: "-", format: "json", version: v1, maxBytes: 0, maxAgeDays: 0, maxBackups: 0, compress: false } as const;
+  const backend = newLogBackend(options, newFakeClock(), fail);
+  const { mock } = t.mock.method(process.stdout, "write", (_text: string, done: (err?: Error) => void) => {
+    done(new Error("the pipe is closed"));
+    return false;
+  });
+  const processed = await backend.process([aRecord("a")]);
+  mock.restore();
+  assert.deepEqual([processed, lost], [false, ["log the pipe is closed 1"]]);
+});
+
+test("a full file that cannot be removed is reported, and no event is lost", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-rotate-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  mkdirSync(join(folder, "audit-2001-01-01T00-00-00.000.log"));
+  const reported: unknown[][] = [];
+  const fail: PluginError = (name, err, records) => void reported.push([name, (err as NodeJS.ErrnoException).code, records]);
+  const maxBytes = eventJson(aRecord("a"), v1).length + 1;
+  const path = join(folder, "audit.log");
+  const options = { path, format: "json", version: v1, maxBytes, maxAgeDays: 0, maxBackups: 1, compress: false } as const;
+  const backend = newLogBackend(options, newFakeClock(), fail);
+  assert.equal(await backend.process([aRecord("a"), aRecord("b")]), true);
+  await backend.stop(t.signal);
+  assert.deepEqual(reported, [["log", "EISDIR", []]]);
+});
 
 test("a file that is full is moved aside, packed, and the oldest are removed", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "cox-rotate-"));

@@ -70,6 +70,8 @@ test("the head of a Table defines each column, or none", () => {
     ["Name", "Last", "First"],
   );
   assert.deepEqual(definitions(table)[0], { name: "Name", type: "string", format: "", description: "", priority: 0 });
+  const wide = { ...table, columns: [{ name: "IP", type: "string", format: "ip", description: "an address", priority: 1 }] };
+  assert.deepEqual(definitions(wide), wide.columns);
   assert.equal(definitions(), null);
 });
 
