@@ -4,7 +4,10 @@ import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts
 
 const labels = { app: "web" };
 
-/** A Service's Pods come and go: in the end its Endpoints and EndpointSlices have the addresses of the ready ones. */
+/**
+ * A Service's Pods come and go: in the end its Endpoints and EndpointSlices have the addresses of the ready ones. Other Services of the
+ * same Pods are deleted soon after their creation: nothing of their Endpoints stays.
+ */
 export const servicePlan: Plan = {
   name: "service",
   controllers: ["podgc", "deployment", "replicaset", "endpoint", "endpointslice"],
@@ -24,6 +27,10 @@ export const servicePlan: Plan = {
         spec.replicas = replicas;
       });
       const { items } = await user.client.list<Stored>(pods, { namespace }).catch(() => ({ items: [] }));
+      const brief = { name: `brief-${turn}`, namespace };
+      await user.create(services, { metadata: brief, spec: { selector: labels, ports: [{ port: 80 }] } });
+      await user.pause(user.random() * 1_000);
+      await user.remove(services, brief.name);
       const victim = items[Math.floor(user.random() * items.length)]?.metadata.name;
       if (victim !== undefined) await user.remove(pods, victim);
     }
@@ -34,6 +41,8 @@ export const servicePlan: Plan = {
     return wrong && `the endpoint ${wrong.addresses} is ready although its pod ends`;
   },
   missing(view) {
+    const left = view.all("services/endpoints").find(({ metadata }) => metadata.name !== "web");
+    if (left !== undefined) return `the Endpoints ${left.metadata.name} are left of a Service that was deleted`;
     const there = view.all("pods");
     const { replicas } = view.get("deployments", `${namespace}/web`)?.spec ?? {};
     if (there.length !== replicas || !there.every(isReady)) return `${there.length} pods, ${replicas} are wanted`;

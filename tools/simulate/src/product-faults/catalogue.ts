@@ -235,6 +235,13 @@ export const productFaults: readonly ProductFault[] = [
     plans: ["csrcleaner"],
   },
   {
+    name: "Endpoints that the cache does not show yet stay after their Service was deleted",
+    file: "controller-manager/src/controllers/endpoint/controller.ts",
+    find: "  if (current?.metadata.annotations?.[leaderAnnotation] !== undefined) return done;",
+    replace: "  if (current === undefined || current.metadata.annotations?.[leaderAnnotation] !== undefined) return done;",
+    plans: ["service"],
+  },
+  {
     name: "an endpoint that ends stays ready",
     file: "controller-manager/src/controllers/endpointslice/endpoints-of-pods.ts",
     find: "|| (serving && !terminating)",
