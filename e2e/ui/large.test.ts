@@ -13,8 +13,8 @@ const [nodeCount, podCount, frames] = isLong ? [1_000, 20_000, 300] : [200, 4_00
 
 /** Of 60 a second. */
 const frameMs = 16.7;
-/** CPU time of a frame grows with other work on the machine, whose caches are shared: only the long form is strict. */
-const slack = isLong ? 1 : 3;
+/** CPU time of a frame grows with other work on the machine, whose caches are shared; a long run has two other files at a time. */
+const slack = isLong ? 2 : 3;
 /** From the store to the screen, by the clock. */
 const newPodMs = 200;
 
