@@ -34,7 +34,7 @@ test("measures all rows of the controller manager", { skip }, async () => {
 });
 
 test("measures all rows of the kubelet", { skip }, async () => {
-  assertMeasured(await benchNode(["--quick", "--json"]), 7);
+  assertMeasured(await benchNode(["--quick", "--json"]), 10);
 });
 
 test("measures all daemons of an idle cluster", { skip }, async () => {

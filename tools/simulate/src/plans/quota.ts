@@ -51,7 +51,9 @@ export const quotaPlan: Plan = {
     if (quota?.status?.hard === undefined) return undefined;
     const counted = view.all("pods").filter(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed");
     const used = Number(quota.status.used?.pods ?? 0);
-    const known = (memory.get("quota") ?? nothingYet) as QuotaState; // cast: this invariant alone writes the key
+    // Until the controller has written its status, a quota limits nothing (in Kubernetes, too): what was made until then, or is being made, stays.
+    const before = counted.length > 0 ? { ...nothingYet, allowance: Number.POSITIVE_INFINITY } : nothingYet;
+    const known = (memory.get("quota") ?? before) as QuotaState; // cast: this invariant alone writes the key
     const uids = new Set(counted.map(({ metadata }) => metadata.uid ?? ""));
     const stored = [...uids].filter((uid) => !known.uids.has(uid)).length;
     const change = used - known.used;
