@@ -5,7 +5,7 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { RunHook } from "../runtime/hook-call.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
-import { aContainer, aContainerRecord, aNodePod, aPodRecord, aPodWithVolumes } from "../testing/builders.ts";
+import { aContainer, aContainerRecord, aNodePod, aPodRecord, aPodWithVolumes, aSandboxRecord } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { newTestRunner, volumesLike } from "../testing/runner.ts";
 import { killPod } from "./kill-pod.ts";
@@ -111,6 +111,23 @@ test("each container of a pod is stopped as what it is, and its preStop hook get
   await killPod(deps, pod, record, { runtimeOnly: false });
   assert.deepEqual(killed, ["init i", "regular a", "ephemeral debug"]);
   assert.deepEqual(hooked, ["i 10.0.0.5", "a 10.0.0.5"]);
+});
+
+test("all sandboxes of a pod are stopped; of several failures the first is reported, and those that are gone are none", async () => {
+  const runtime = newFakeRuntime(newFakeClock());
+  const stopped: string[] = [];
+  runtime.stopPodSandbox = async (id) => {
+    stopped.push(id);
+    throw new RuntimeError(id.startsWith("gone") ? "NotFound" : "Unknown", id);
+  };
+  const kill = (...ids: string[]) => {
+    const sandboxes = ids.map((id) => aSandboxRecord({ id }));
+    return killPod({ runtime } as never, aNodePod(), aPodRecord([], sandboxes), { runtimeOnly: false });
+  };
+  await kill("gone-1", "gone-2");
+  await assert.rejects(kill("gone-3", "first", "second"), { details: "first" });
+  await assert.rejects(kill("only"), { details: "only" });
+  assert.deepEqual(stopped, ["gone-1", "gone-2", "gone-3", "first", "second", "only"]);
 });
 
 for (const { reason, left } of [

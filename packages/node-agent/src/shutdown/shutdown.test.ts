@@ -15,6 +15,8 @@ import { byGroup, groupsOf } from "./shutdown-groups.ts";
 for (const { name, total, critical, want } of [
   { name: "nothing", total: 0, critical: 0, want: [] },
   { name: "time for all, part of it for critical pods", total: 30_000, critical: 10_000, want: [20, 10] },
+  { name: "all of it for critical pods", total: 10_000, critical: 10_000, want: [0, 10] },
+  { name: "whole seconds", total: 4_800, critical: 1_900, want: [2, 1] },
   { name: "more for critical pods than there is", total: 10_000, critical: 30_000, want: [] },
 ]) {
   test(`the two periods are groups: ${name}`, () => {
@@ -136,7 +138,7 @@ const pod = (name: string, priority: number, terminationGracePeriodSeconds: numb
 
 test("on shutdown pods end first, critical ones last; new pods are rejected, and the node is not ready with the reason", async () => {
   const patient = aNodePod({ priority: 0 }, { name: "patient", uid: "patient" });
-  const node = aNode([pod("dns", 2_000_000_000, 30), pod("web", 0, 5), pod("slow", 100, 60), patient]);
+  const node = aNode([pod("dns", 2_000_000_000, 30), pod("web", 0, 5), pod("slow", 100, 60), patient, pod("hasty", 0, 0)]);
   const stop = new AbortController();
   await node.shutdown.start(stop.signal);
   assert.deepEqual(node.seen.splice(0), ["lock"]);
@@ -146,7 +148,7 @@ test("on shutdown pods end first, critical ones last; new pods are rejected, and
   const reported = "NodeShutdown: Shutdown manager detected shutdown event";
   assert.deepEqual(node.seen.splice(0), [
     ...[reported, "status"],
-    ...["Terminated web 5", "Terminated slow 20", "Terminated patient 20"],
+    ...["Terminated web 5", "Terminated slow 20", "Terminated patient 20", "Terminated hasty 0"],
   ]);
   assert.equal(node.shutdown.problem(), "node is shutting down");
   assert.deepEqual(node.shutdown.refusal(), {
