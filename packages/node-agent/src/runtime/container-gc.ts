@@ -40,7 +40,7 @@ export async function collectContainers(options: ContainerGcOptions): Promise<vo
   const groups = new Map<string, typeof dead>();
   for (const container of dead.sort((a, b) => b.createdAt - a.createdAt)) {
     const key = `${container.labels[labelNames.podUid]}/${container.labels[labelNames.containerName]}`;
-    groups.set(key, [...(groups.get(key) ?? []), container]);
+    groups.getOrInsertComputed(key, () => []).push(container);
   }
   const surplus: typeof dead = [];
   for (const [key, group] of groups) {
