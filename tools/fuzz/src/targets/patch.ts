@@ -144,6 +144,7 @@ export const targets: readonly Target[] = [
     seeds: [
       '{"f:spec":{"f:containers":{"k:{\\"name\\":\\"web\\"}":{".":{},"f:image":{}}}}}',
       '{"f:metadata":{"f:finalizers":{"v:\\"a\\"":{}}},"i:0":{}}',
+      '{"f:spec":{"f:replicas":9007199254740993}}',
     ],
     dictionary: ['"f:', '"k:{', '"v:', '"i:1', '".":{}', '\\"'],
     declares: [Error, SyntaxError],

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { inspect } from "node:util";
 import { cpuMsOf } from "../../../testing/cpu-time.ts";
 import fc from "../../../testing/fast-check.ts";
 import {
@@ -63,8 +64,9 @@ for (const { fields, want } of [
   { fields: { "k:{": {} }, want: /JSON/ },
   { fields: { "i:x": {} }, want: /invalid syntax/ },
   { fields: { "f:a": 1 }, want: /expected an object of fields/ },
+  { fields: { "f:a": { "f:b": 9007199254740993n } }, want: /expected an object of fields at f:b/ },
 ]) {
-  test(`FieldsV1 that is none: ${JSON.stringify(fields)}`, () => {
+  test(`FieldsV1 that is none: ${inspect(fields)}`, () => {
     assert.throws(() => readFieldsV1(fields), { message: want });
   });
 }

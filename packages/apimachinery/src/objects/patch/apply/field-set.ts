@@ -5,6 +5,7 @@
  */
 
 import { atOnce, type Steps } from "../../../process/event-loop/steps.ts";
+import { encodeUntyped } from "../../codec/json.ts";
 import { type FieldsV1, sharedFields, sharedFieldsInSteps, textOfFields } from "../../codec/fields-v1.ts";
 import { valuesPerStep } from "../../meta/deep-equal.ts";
 import { type Path, type PathElement, readElement, sortElements, sortedElementsInSteps } from "./path-element.ts";
@@ -215,7 +216,7 @@ export function readFieldsV1(fields: Readonly<Record<string, unknown>> | undefin
 
 /** Interns FieldsV1, see `sharedFields`. @throws Error for a value that is not an object */
 export function shareFieldsV1(fields: FieldsV1): FieldsV1 {
-  return textOfFields(fields) === undefined ? sharedFields(JSON.stringify(fields)) : fields;
+  return textOfFields(fields) === undefined ? sharedFields(encodeUntyped(fields).toString()) : fields;
 }
 
 function setOfShared(fields: FieldsV1): FieldSet {
