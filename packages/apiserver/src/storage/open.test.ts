@@ -219,6 +219,30 @@ test("objects are counted and the database is measured at the periods of their f
   assert.equal(clock.waiting, 0);
 });
 
+test("the database of each server of each cluster is measured", async () => {
+  const sizes: string[] = [];
+  const metrics = {
+    etcdRequest() {},
+    databaseSize: (endpoint: string, bytes: number) => void sizes.push(`${endpoint} ${bytes}`),
+  } as unknown as StorageMetrics;
+  const clock = newFakeClock();
+  const usualServers = ["http://192.0.2.1:2379", "http://192.0.2.2:2379"];
+  const ofEvents = ["http://192.0.2.3:2379"];
+  const opened = [usualServers, ofEvents];
+  const client = (): EtcdClient => ({
+    ...aClient(true, () => {}),
+    servers: opened.shift() ?? [],
+    status: async (index = 0) => ({ dbSizeBytes: 10 + index }) as Awaited<ReturnType<EtcdClient["status"]>>,
+  });
+  const overrides = [{ group: "", resource: "events", servers: ofEvents }];
+  const etcd = { servers: usualServers, overrides, client };
+  const set = await openStorage({ clock, log: discardLogger, etcd, metrics, watchCache: false, databaseSizePollMs: 30_000 });
+  await clock.advance(30_000);
+  await waitFor(() => sizes.length === 3, { what: "the sizes" });
+  set.stop();
+  assert.deepEqual(sizes.toSorted(), [`${usualServers[0]} 10`, `${usualServers[1]} 11`, `${ofEvents[0]} 10`]);
+});
+
 test("a resource that cannot be counted is reported as unknown, and the others are counted", async (t) => {
   const etcd = await startEtcd();
   const clock = newFakeClock();

@@ -115,8 +115,13 @@ test("no route leads to this node's own pod range, nor to a range with the node'
 });
 
 test("a node without an address yet, and one without a pod range, have no route and are no problem", () => {
-  const result = plan([me, aNode("m2", ["10.77.2.0/24"], []), aNode("m3", [], ["192.168.77.3"])]);
+  const result = plan([me, aNode("m2", ["10.77.2.0/24", "fd77:2::/64"], []), aNode("m3", [], ["192.168.77.3"])]);
   assert.deepEqual(routesOf(result), []);
+  assert.deepEqual(
+    result.all.map(({ text }) => text),
+    ["10.77.1.0/24", "10.77.2.0/24", "fd77:2::/64"],
+    "its pods' addresses are the network's",
+  );
   assert.deepEqual(result.problems, []);
 });
 
