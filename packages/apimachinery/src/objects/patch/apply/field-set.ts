@@ -5,8 +5,8 @@
  */
 
 import { atOnce, type Steps } from "../../../process/event-loop/steps.ts";
-import { encodeUntyped } from "../../codec/json.ts";
 import { type FieldsV1, sharedFields, sharedFieldsInSteps, textOfFields } from "../../codec/fields-v1.ts";
+import { encodeUntyped } from "../../codec/json.ts";
 import { valuesPerStep } from "../../meta/deep-equal.ts";
 import { type Path, type PathElement, readElement, sortElements, sortedElementsInSteps } from "./path-element.ts";
 
