@@ -93,7 +93,7 @@ test("a driver is replaced only by one of a higher version, and a failed announc
   assert.notEqual(drivers.client("d"), first);
   await assert.rejects(first.info(), "the connection to the one before is closed");
   assert.throws(() => drivers.validate("d", socket, ["1.9.0"]), /"1\.10\.0"/);
-  drivers.validate("d", socket, ["1.10.0.1"]);
+  await drivers.validate("d", socket, ["1.10.0.1"]);
   problem = new Error("no CSINode");
   await assert.rejects(async () => drivers.register("d", socket, ["1.11.0"]), problem);
   assert.deepEqual([drivers.has("d"), did.slice(-2)], [false, ["install d", "uninstall d"]]);
