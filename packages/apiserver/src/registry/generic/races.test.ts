@@ -364,6 +364,28 @@ test("an update that changes nothing itself leaves the stored object to what its
   assert.deepEqual([same, dataOf(entry.object()), dataOf(created.object())], [[false], { prepared: "1" }, undefined]);
 });
 
+test("an update that changes nothing but the time of a manager is not written", async (t) => {
+  const store = await aStore(t);
+  const managed = (time: string, data: Record<string, string>) => ({
+    ...configMap({ name: "a" }, data),
+    metadata: {
+      ...configMap({ name: "a" }).metadata,
+      managedFields: [{ manager: "m", operation: "Update" as const, apiVersion: "v1", time, fieldsType: "FieldsV1" }],
+    },
+  });
+  const before = await store.create(ctx(), managed("2022-01-01T00:00:00Z", { a: "1" }) as KubeObject, {});
+  const put = async (time: string, data: Record<string, string>) => {
+    const change = (current: KubeObject | undefined) => {
+      const { metadata, ...rest } = managed(time, data);
+      return { ...current, ...rest, metadata: { ...current?.metadata, managedFields: metadata.managedFields } } as KubeObject;
+    };
+    const { entry } = await store.update(ctx(), "a", change, {});
+    return [entry.revision > before.revision, entry.object().metadata.managedFields?.[0]?.time];
+  };
+  assert.deepEqual(await put("2022-01-01T00:00:09Z", { a: "1" }), [false, "2022-01-01T00:00:00Z"]);
+  assert.deepEqual(await put("2022-01-01T00:00:09Z", { a: "2" }), [true, "2022-01-01T00:00:09Z"]);
+});
+
 test("a deletion held to a version removes what it has marked itself, and admission sees what came between", async (t) => {
   const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 0 });
   const { resourceVersion = "" } = (await store.create(ctx(), configMap({ name: "a" }), {})).object().metadata;
