@@ -225,7 +225,7 @@ test("memory, handles and rules do not grow", { skip: needsRoot || long }, async
     if (name === "cpuMs") continue;
     // The caches of events, which are bounded, fill slowly, and code is compiled.
     const allowed = Math.max(2 * noise, mean / (name === "heapKb" ? 10 : 20));
-    assert.ok(growth < allowed, `${name} grows by ${growth.toFixed(1)}, and varies by ${noise.toFixed(1)}`);
+    assert.ok(growth <= allowed, `${name} grows by ${growth.toFixed(1)}, and varies by ${noise.toFixed(1)}`);
   }
 });
 

@@ -8,7 +8,7 @@ import { RuntimeError } from "../runtime/runtime.ts";
 import { aContainer, aContainerRecord, aNodePod, aPodRecord, aPodWithVolumes, aSandboxRecord } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { newTestRunner, volumesLike } from "../testing/runner.ts";
-import { killPod } from "./kill-pod.ts";
+import { killPod, removeInitContainers } from "./kill-pod.ts";
 
 const never = new AbortController().signal;
 
@@ -86,9 +86,12 @@ test("each container of a pod is stopped as what it is, and its preStop hook get
   const preStop = { exec: { command: ["bye"] } };
   const hooked: string[] = [];
   const killed: string[] = [];
+  const graces: number[] = [];
+  const runtime = newFakeRuntime(clock);
+  runtime.stopContainer = async (_, seconds) => void graces.push(seconds);
   const runHook: RunHook = async ({ container, podIp }) => void hooked.push(`${container.name} ${podIp}`);
   const deps = {
-    runtime: newFakeRuntime(clock),
+    runtime,
     clock,
     log: discardLogger,
     event: (_: unknown, container: { name: string; kind: string } | undefined) =>
@@ -111,6 +114,8 @@ test("each container of a pod is stopped as what it is, and its preStop hook get
   await killPod(deps, pod, record, { runtimeOnly: false });
   assert.deepEqual(killed, ["init i", "regular a", "ephemeral debug"]);
   assert.deepEqual(hooked, ["i 10.0.0.5", "a 10.0.0.5"]);
+  await killPod(deps, pod, record, { runtimeOnly: false, graceSecondsOverride: 7 });
+  assert.deepEqual(graces, [30, 30, 30, 7, 7, 7]);
 });
 
 test("all sandboxes of a pod are stopped; of several failures the first is reported, and those that are gone are none", async () => {
@@ -128,6 +133,29 @@ test("all sandboxes of a pod are stopped; of several failures the first is repor
   await assert.rejects(kill("gone-3", "first", "second"), { details: "first" });
   await assert.rejects(kill("only"), { details: "only" });
   assert.deepEqual(stopped, ["gone-1", "gone-2", "gone-3", "first", "second", "only"]);
+});
+
+test("of each init container the newest that have ended are kept, and what is alive is not removed", async () => {
+  const removed: string[] = [];
+  const runtime = newFakeRuntime(newFakeClock());
+  runtime.removeContainer = async (id) => void removed.push(id);
+  const deps = { runtime, containerLogsDir: "/none" } as unknown as Parameters<typeof removeInitContainers>[0];
+  const record = aPodRecord(
+    (
+      [
+        ["a4", "a", "running"],
+        ["a3", "a", "exited"],
+        ["a2", "a", "unknown"],
+        ["a1", "a", "exited"],
+        ["b2", "b", "exited"],
+        ["b1", "b", "exited"],
+        ["m1", "main", "exited"],
+      ] as const
+    ).map(([id, name, state]) => aContainerRecord({ id, name, state })),
+  );
+  const pod = aNodePod({ initContainers: ["a", "b"].map((name) => aContainer({ name })) });
+  await removeInitContainers(deps, pod, record, 1);
+  assert.deepEqual(removed, ["a1", "b1"]);
 });
 
 for (const { reason, left } of [

@@ -251,6 +251,32 @@ test("a connection that is not established within the timeout is a failure", asy
   assert.deepEqual(await outcome, { result: "failure", output: `dial tcp 127.0.0.1:${port}: i/o timeout` });
 });
 
+test("a TCP probe that has connected leaves no timer", async (t) => {
+  const port = await listening(t, createTcpServer());
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+  const before = timers();
+  assert.deepEqual(await probeTcp("127.0.0.1", port, 60_000), { result: "success", output: "" });
+  assert.equal(timers(), before);
+});
+
+test("a gRPC probe of an IPv6 address puts it in brackets", async () => {
+  const { output } = await probeGrpc("::1", 1, "", 60_000);
+  assert.match(output, /^service unhealthy \(responded with ".*(?:ECONNREFUSED|EADDRNOTAVAIL) ::1:1/);
+});
+
+test("an HTTP hook has 30 s, and an answer of any code is a success", async (t) => {
+  const limits: number[] = [];
+  t.mock.method(AbortSignal, "timeout", (ms: number) => {
+    limits.push(ms);
+    return new AbortController().signal;
+  });
+  const { url } = await httpServer(t);
+  const runHook = newHookRunner(newFakeRuntime(newFakeClock()));
+  const httpGet = { path: "/400", port: Number(url("/").port) };
+  await runHook({ pod: aNodePod(), container: aContainer(), containerId: "c", podIp: "127.0.0.1", handler: { httpGet } });
+  assert.deepEqual(limits, [30_000]);
+});
+
 test("an HTTP hook without an answer ends after its time", async (t) => {
   const sockets: Socket[] = [];
   const server = createTcpServer((socket) => void sockets.push(socket));
