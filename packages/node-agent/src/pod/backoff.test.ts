@@ -62,6 +62,35 @@ test("a container that always fails at once is restarted after 10 s, then after 
   });
 });
 
+test("a container that was created but never started does not hide the end of the one before", () => {
+  const clock = newFakeClock();
+  const loops = newCrashLoops({ clock, event: () => undefined });
+  const record = aPodRecord([
+    aContainerRecord({ id: "2", state: "created", createdAt: 2 }),
+    aContainerRecord({ id: "1", state: "exited", createdAt: 1, finishedAt: clock.now() }),
+  ]);
+  const check = () => loops.check(aNodePod(), record, aContainer(), "regular");
+  check();
+  assert.throws(check, { reason: "CrashLoopBackOff" });
+});
+
+test("a container that ran for longer than twice the longest back-off begins with the shortest again", async () => {
+  const clock = newFakeClock();
+  const loops = newCrashLoops({ clock, event: () => undefined });
+  const end = (finishedAt: number) =>
+    loops.check(aNodePod(), aPodRecord([aContainerRecord({ state: "exited", finishedAt })]), aContainer(), "regular");
+  end(clock.now());
+  await clock.advance(10_000);
+  end(clock.now() - 10_000);
+  await clock.advance(600_001);
+  end(clock.now());
+  assert.throws(() => end(clock.now()), { message: /^back-off 10s / });
+  const failed = clock.now();
+  await clock.advance(700_000); // it failed at once, and is looked at only now
+  end(failed);
+  assert.throws(() => end(clock.now()), { message: /^back-off 20s / });
+});
+
 for (const setOnMs of [3_600_000, -3_600_000]) {
   test(`a wall clock that is set ${setOnMs < 0 ? "back" : "forward"} does not lengthen the back-off`, async () => {
     const { clock, backoff } = backingOff();
