@@ -163,6 +163,7 @@ test("removing a pod's logs removes all its logs and links, and no other pod's",
   await mkdir(deps.containerLogsDir);
   for (const [name, uid] of [
     ["web", "u1"],
+    ["renamed", "u1"],
     ["web", "u2"],
     ["other", "xu1"],
     ["web", "u1x"],

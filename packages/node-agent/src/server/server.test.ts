@@ -221,6 +221,10 @@ test("with PodAndContainerStatsFromCRI /stats/summary reports what the runtime m
   const counters = { rxBytes: 1, txBytes: 2, txErrors: 0 };
   assert.deepEqual(reported.network, { time, name: "eth0", ...counters, interfaces: [{ name: "lo", ...counters }] });
   assert.deepEqual(reported.process_stats, { process_count: 4 });
+  const alone = { network: { ...linux.network, interfaces: [] }, process: { timestamp, processCount: { value: 0 } } };
+  runtime.listPodSandboxStats = async () => [{ attributes: sandbox, linux: { ...linux, ...alone }, windows: null }];
+  const other = await summary();
+  assert.deepEqual([other.network, other.process_stats], [{ time, name: "eth0", ...counters }, { process_count: 0 }]);
   assert.deepEqual([reported.containers[0].name, reported.containers[0].cpu.usageCoreNanoSeconds], ["main", 5]);
 
   runtime.listPodSandboxStats = async () => {
