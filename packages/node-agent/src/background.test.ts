@@ -37,7 +37,7 @@ test("stop waits until running tasks have ended, also for one that fails", async
     stopped = true;
   });
   assert.equal(background.signal.aborted, true);
-  await Promise.resolve();
+  await settle();
   assert.equal(stopped, false);
   reject(new Error("interrupted"));
   await stop;

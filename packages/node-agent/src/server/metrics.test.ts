@@ -8,6 +8,7 @@ import { RuntimeError } from "../runtime/runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { newTestRunner } from "../testing/runner.ts";
+import { MetricText } from "./metric-text.ts";
 import { newAgentMetrics, newProbeMetrics, resourceMetrics } from "./metrics.ts";
 
 test("starts of pods and containers are counted, failures by their reason", async (t) => {
@@ -164,4 +165,10 @@ test("/metrics/resource has CPU in seconds and working sets, of the node, its po
       "scrape_error 0",
     ],
   );
+});
+
+test("values of labels are quoted, with what would end them escaped", () => {
+  const text = new MetricText();
+  text.sample("m", { a: 'x"y', b: "c\\d", e: "f\ng" }, 1);
+  assert.equal(text.toString(), 'm{a="x\\"y",b="c\\\\d",e="f\\ng"} 1\n');
 });

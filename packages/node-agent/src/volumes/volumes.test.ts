@@ -11,6 +11,7 @@ import { containerDevices } from "../pods/container-options.ts";
 import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
 import { writeAtomically } from "./atomic-writer.ts";
+import { csiInline } from "./csi-inline.ts";
 import { memorySize } from "./empty-dir.ts";
 import { isMounted, type Mounter, mountPoints, systemMounter } from "./mount.ts";
 import { bindSubPath, checkSubPath, makeSubPath } from "./sub-path.ts";
@@ -439,5 +440,18 @@ test("a container gets its volumeDevices, read-only where the volume is", () => 
   assert.throws(
     () => containerDevices(using("folder"), volumes),
     /^Error: cannot find volume "folder" to pass into container "main"$/,
+  );
+});
+
+test("volumes of CSI drivers in a pod are ephemeral ones, and those of plugins that were migrated", () => {
+  const sources = [
+    { csi: { driver: "d" } },
+    { awsElasticBlockStore: { volumeID: "v" } },
+    { emptyDir: {} },
+    { hostPath: { path: "/" } },
+  ];
+  assert.deepEqual(
+    sources.map((source) => csiInline.supports({ name: "v", ...source })),
+    [true, true, false, false],
   );
 });
