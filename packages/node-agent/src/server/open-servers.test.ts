@@ -119,14 +119,15 @@ test("a refusal is kept for its own time, that of access for another; tokens for
   assert.deepEqual(reviews, ["token x", "joe", "joe", "token x"]);
   access.allowed = true;
   reviews.length = 0;
-  for (const advanceMs of [10_000, 11_000, 2_000]) {
+  for (const [advanceMs, count] of [
+    [10_000, 1],
+    [11_000, 1],
+    [2_000, 2],
+  ] as const) {
     await clock.advance(advanceMs);
     assert.equal((await get("/pods")).status, 200);
+    assert.equal(reviews.filter((review) => review === "joe").length, count);
   }
-  assert.deepEqual(
-    reviews.filter((review) => review === "joe"),
-    ["joe", "joe"],
-  );
 });
 
 test("the client CA file is watched until the agent stops", async (t) => {
