@@ -36,6 +36,8 @@ export class NodeShutdown {
   #shuttingDown = false;
   /** Number of shutdown events and cancellations: only the current shutdown releases the lock. */
   #current = 0;
+  /** The last shutdown whose Pods have ended. */
+  #completed: number | undefined;
   #lock: InhibitLock | undefined;
 
   constructor(options: NodeShutdownOptions) {
@@ -65,7 +67,9 @@ export class NodeShutdown {
 
   async #acquire(logind: Logind): Promise<void> {
     const before = this.#lock;
-    this.#lock = await logind.inhibitShutdown();
+    const lock = await logind.inhibitShutdown();
+    if (this.#current === this.#completed) return lock.release(); // a shutdown came meanwhile, and has nothing left to do
+    this.#lock = lock;
     before?.release();
   }
 
@@ -111,6 +115,7 @@ export class NodeShutdown {
         if (pods.length > 0) await this.#endGroup(group, pods);
     } finally {
       if (mine === this.#current) {
+        this.#completed = mine;
         this.#lock?.release();
         this.#lock = undefined;
       }

@@ -59,6 +59,7 @@ function aNode(
 ) {
   let isAway = false;
   let holding: Promise<void> | undefined;
+  let holdingLock: Promise<void> | undefined;
   const clock = newFakeClock();
   const seen: string[] = [];
   let delayMs = options.delayMs ?? 60_000;
@@ -83,6 +84,7 @@ function aNode(
       async inhibitShutdown() {
         if (options.cannotLock) throw new Error("no more locks");
         seen.push("lock");
+        await holdingLock;
         return { release: () => void seen.push("release") };
       },
       async onShutdown(next) {
@@ -122,6 +124,12 @@ function aNode(
     holdConnect: () => {
       const { promise, resolve } = Promise.withResolvers<void>();
       holding = promise;
+      return resolve;
+    },
+    /** Lets the next locks wait. @returns a function that lets them continue */
+    holdLock: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      holdingLock = promise;
       return resolve;
     },
     connections: () => connections,
@@ -315,6 +323,26 @@ test("each cancellation takes an inhibitor lock and releases the one before, so 
     node.seen.filter((one) => one === "lock" || one === "release"),
     ["lock", "lock", "release", "lock", "release"],
   );
+  stop.abort();
+});
+
+test("a lock that is granted when the next shutdown has been completed does not delay that one", async () => {
+  const node = aNode([]);
+  const stop = new AbortController();
+  await node.shutdown.start(stop.signal);
+  const grant = node.holdLock();
+  node.goDown(true);
+  node.goDown(false);
+  await settle();
+  node.goDown(true);
+  await settle();
+  grant();
+  await settle();
+  const held = node.seen.filter((what) => what === "lock").length - node.seen.filter((what) => what === "release").length;
+  assert.equal(held, 0);
+  node.goDown(false);
+  await settle();
+  assert.equal(node.seen.at(-1), "lock", "the next one is held");
   stop.abort();
 });
 
