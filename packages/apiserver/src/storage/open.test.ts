@@ -219,20 +219,23 @@ test("objects are counted and the database is measured at the periods of their f
   assert.equal(clock.waiting, 0);
 });
 
-test("the database of each server of each cluster is measured", async () => {
+test("the database of each server of each cluster is measured, also beside one that does not answer", async () => {
   const sizes: string[] = [];
   const metrics = {
     etcdRequest() {},
     databaseSize: (endpoint: string, bytes: number) => void sizes.push(`${endpoint} ${bytes}`),
   } as unknown as StorageMetrics;
   const clock = newFakeClock();
-  const usualServers = ["http://192.0.2.1:2379", "http://192.0.2.2:2379"];
+  const usualServers = ["http://192.0.2.1:2379", "http://192.0.2.2:2379", "http://192.0.2.4:2379"];
   const ofEvents = ["http://192.0.2.3:2379"];
   const opened = [usualServers, ofEvents];
   const client = (): EtcdClient => ({
     ...aClient(true, () => {}),
     servers: opened.shift() ?? [],
-    status: async (index = 0) => ({ dbSizeBytes: 10 + index }) as Awaited<ReturnType<EtcdClient["status"]>>,
+    status: async (index = 0) => {
+      if (index === 2) throw new EtcdError("unavailable", "no leader");
+      return { dbSizeBytes: 10 + index } as Awaited<ReturnType<EtcdClient["status"]>>;
+    },
   });
   const overrides = [{ group: "", resource: "events", servers: ofEvents }];
   const etcd = { servers: usualServers, overrides, client };

@@ -282,12 +282,12 @@ class EtcdClusters {
     await Promise.all(this.#all().map(({ multiplexer }) => multiplexer.replayPast(rememberedRevisions)));
   }
 
-  /** @throws the error of the first server whose size cannot be read; the others of its cluster are reported nevertheless */
+  /** @throws the error of the first server whose size cannot be read; all others are reported nevertheless */
   async measure(metrics: StorageMetrics): Promise<void> {
-    for (const client of this.clients()) {
-      const sizes = client.servers.map(async (server, i) => metrics.databaseSize(server, (await client.status(i)).dbSizeBytes));
-      for (const size of await Promise.allSettled(sizes)) if (size.status === "rejected") throw size.reason;
-    }
+    const sizes = this.clients().flatMap((client) =>
+      client.servers.map(async (server, i) => metrics.databaseSize(server, (await client.status(i)).dbSizeBytes)),
+    );
+    for (const size of await Promise.allSettled(sizes)) if (size.status === "rejected") throw size.reason;
   }
 
   #all(): Cluster[] {
