@@ -273,6 +273,17 @@ test("objects that refer to each other are visited once each", async () => {
   );
 });
 
+test("an object that was visited before does not hide the next that a decision names", async () => {
+  const object = { ...decided.object, resource: "serviceaccounts", kind: "ServiceAccount" };
+  const related = [object, decided.object];
+  const decisions = [{ ...decided, object, related, lastAt: "2026-03-01T11:59:00Z" }];
+  const { chain } = await explained({ objects: [stored("v1", "ServiceAccount", "p"), tooLarge], decisions });
+  assert.deepEqual(
+    chain.map(({ object: found }) => nameOf(found)),
+    ["serviceaccount/p", "pod/p"],
+  );
+});
+
 test("a finding that only names another object is none when that object is healthy", async () => {
   const cron = stored("batch/v1", "CronJob", "c", { spec: { schedule: "* * * * *" } });
   const owner = [{ apiVersion: "batch/v1", kind: "CronJob", name: "c", uid: "uid-c" }];
