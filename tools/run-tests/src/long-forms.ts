@@ -98,6 +98,7 @@ export const longForms: readonly LongForm[] = [
   { name: "many definitions", files: ["e2e/controllers/many-definitions.test.ts"], minutes: 15 },
   { name: "walk through the API", files: ["e2e/api/walk.test.ts"], minutes: 30 },
   { name: "reasons why objects are not well", files: ["e2e/why/why.test.ts", "e2e/why/plugin.test.ts"], minutes: 8 },
+  { name: "kubectl of other releases", files: ["e2e/clients/kubectl-releases.test.ts"], minutes: 4 },
   { name: "page of a large cluster", files: ["e2e/ui/large.test.ts"], minutes: 2 },
   { name: "benchmarks of daemons", files: ["tools/bench/src/daemons/smoke.test.ts"], minutes: 5 },
   { name: "cost of keeping reasons", files: ["packages/scheduler/src/decisions-cost.test.ts"], minutes: 4 },
